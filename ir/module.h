@@ -1,0 +1,89 @@
+// Functions and modules.
+#ifndef TP_IR_MODULE_H_
+#define TP_IR_MODULE_H_
+
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "ir/assumptions.h"
+#include "ir/mesh.h"
+#include "ir/value.h"
+
+namespace tp {
+
+// What an argument of a function is.
+enum class ArgumentKind : uint8_t {
+  kInput,      // given by the user at each call
+  kParameter,  // a weight that may be trained
+  kBuffer,     // a weight that may not
+  kConstant,   // a tensor constant of the traced code
+};
+
+struct ArgumentInfo {
+  ArgumentKind kind = ArgumentKind::kInput;
+  // Input: the name in inputs files. Else the first dotted name of the weight.
+  std::string name;
+  // Other names of the same region of storage (tied weights).
+  std::vector<std::string> aliases;
+
+  bool is_weight() const { return kind != ArgumentKind::kInput; }
+};
+
+// func @forward(%x: f32[batch,16] <R>,
+//               %w: f32[64,16] <S(0)> param "wi.weight" alias "wo.weight")
+//     -> f32[batch,64] { ... }
+// Inputs are always whole (<R>) and carry global shapes, also in rank
+// programs: a program that wants a piece of one slices it.
+class Function {
+ public:
+  explicit Function(std::string name) : name_(std::move(name)) {}
+
+  const std::string& name() const { return name_; }
+  Block& body() { return body_; }
+  const Block& body() const { return body_; }
+  // One per argument of body().
+  std::vector<ArgumentInfo>& arguments() { return arguments_; }
+  const std::vector<ArgumentInfo>& arguments() const { return arguments_; }
+  Value* AddArgument(TensorType type, ArgumentInfo info);
+
+ private:
+  std::string name_;
+  Block body_;
+  std::vector<ArgumentInfo> arguments_;
+};
+
+class Module {
+ public:
+  Mesh& mesh() { return mesh_; }
+  const Mesh& mesh() const { return mesh_; }
+  void set_mesh(Mesh mesh) { mesh_ = std::move(mesh); }
+  // Set in the program of one rank: types of values are then local.
+  std::optional<int64_t> rank() const { return rank_; }
+  void set_rank(int64_t rank) { rank_ = rank; }
+
+  // Symbols with their bindings, and the guards taken so far.
+  Assumptions& assumptions() { return assumptions_; }
+  const Assumptions& assumptions() const { return assumptions_; }
+
+  const std::vector<std::unique_ptr<Function>>& functions() const {
+    return functions_;
+  }
+  Function* AddFunction(std::string name);
+  // Null if there is none.
+  Function* function(llvm::StringRef name) const;
+
+ private:
+  Mesh mesh_;
+  std::optional<int64_t> rank_;
+  Assumptions assumptions_;
+  std::vector<std::unique_ptr<Function>> functions_;
+};
+
+// A deep copy (values and ops are new objects).
+std::unique_ptr<Module> CloneModule(const Module& module);
+
+}  // namespace tp
+
+#endif  // TP_IR_MODULE_H_

@@ -1,0 +1,114 @@
+"""The test models: small, random weights from a fixed seed, odd sizes.
+
+Batch, length, head count, head size, widths and vocabulary differ within a
+model, so that no number can pass for another in a plan or a program.
+"""
+import torch
+from torch import nn
+
+import huggingface
+from export_job import Job
+
+BATCH, LENGTH = 5, 13
+ALT_BATCH, ALT_LENGTH = 2, 24
+
+_IDS = dict(bos_token_id=1, eos_token_id=2, pad_token_id=0)
+
+
+class Mlp(nn.Module):
+    """Two linear layers around a GELU, with a norm and a residual inside."""
+
+    def __init__(self, width=32, hidden=48, out=16):
+        super().__init__()
+        self.norm = nn.LayerNorm(width)
+        self.wi = nn.Linear(width, hidden)
+        self.act = nn.GELU()
+        self.wo = nn.Linear(hidden, out)
+
+    def forward(self, x):
+        return self.wo(self.act(self.wi(self.norm(x))))
+
+
+def _mlp(script):
+    return Job(
+        module=Mlp(),
+        make_inputs=lambda batch, length: (torch.randn(batch, length, 32),),
+        script=script,
+    )
+
+
+# name: (model_type, config overrides)
+_CONFIGS = {
+    "gpt2": ("gpt2", dict(n_embd=88, n_layer=2, n_head=8, vocab_size=263,
+                          n_positions=64, **_IDS)),
+    "llama": ("llama", dict(hidden_size=112, num_hidden_layers=2,
+                            num_attention_heads=8, num_key_value_heads=4,
+                            intermediate_size=184, vocab_size=264,
+                            max_position_embeddings=64, **_IDS)),
+    # Nothing divides: 3 key-value heads, 6 heads, 251 words, width 171; tied.
+    "llama-odd": ("llama", dict(hidden_size=48, num_hidden_layers=2,
+                                num_attention_heads=6, num_key_value_heads=3,
+                                intermediate_size=171, vocab_size=251,
+                                max_position_embeddings=64,
+                                tie_word_embeddings=True, **_IDS)),
+    # The window is shorter than the example, so the mask matters.
+    "mistral": ("mistral", dict(hidden_size=96, num_hidden_layers=2,
+                                num_attention_heads=12, num_key_value_heads=4,
+                                intermediate_size=172, vocab_size=260,
+                                max_position_embeddings=64, sliding_window=7,
+                                **_IDS)),
+    # Two key-value heads: fewer than ranks from three ranks on.
+    "qwen2": ("qwen2", dict(hidden_size=100, num_hidden_layers=2,
+                            num_attention_heads=10, num_key_value_heads=2,
+                            intermediate_size=180, vocab_size=268,
+                            max_position_embeddings=64, **_IDS)),
+    "gpt_neox": ("gpt_neox", dict(hidden_size=96, num_hidden_layers=2,
+                                  num_attention_heads=6, intermediate_size=140,
+                                  vocab_size=256, max_position_embeddings=64,
+                                  **_IDS)),
+    "bert": ("bert", dict(hidden_size=90, num_hidden_layers=2,
+                          num_attention_heads=6, intermediate_size=132,
+                          vocab_size=258, max_position_embeddings=64)),
+    "t5": ("t5", dict(d_model=44, d_kv=14, d_ff=124, num_layers=2, num_heads=8,
+                      vocab_size=256, feed_forward_proj="relu",
+                      decoder_start_token_id=0, pad_token_id=0,
+                      eos_token_id=1)),
+    "flan-t5": ("t5", dict(d_model=52, d_kv=18, d_ff=128, num_layers=2,
+                           num_heads=6, vocab_size=260,
+                           feed_forward_proj="gated-gelu",
+                           tie_word_embeddings=False,
+                           decoder_start_token_id=0, pad_token_id=0,
+                           eos_token_id=1)),
+    "vit": ("vit", dict(hidden_size=60, num_hidden_layers=2,
+                        num_attention_heads=4, intermediate_size=104,
+                        image_size=28, patch_size=7, num_labels=11)),
+}
+
+
+def _untie_head(job):
+    """Gives flan-t5 its own head, which transformers 5 ties regardless."""
+    net = job.module.model
+    net.lm_head.weight = nn.Parameter(net.lm_head.weight.detach().clone())
+
+
+def names():
+    """Every test model."""
+    eager = ["gpt2-eager", "llama-eager", "bert-eager", "flan-t5-eager"]
+    return ["mlp", "mlp-script", *_CONFIGS, *eager, "minilm"]
+
+
+def build(name):
+    """The Job of one test model. Raises KeyError for an unknown name."""
+    if name in ("mlp", "mlp-script"):
+        return _mlp(script=name == "mlp-script")
+    if name == "minilm":
+        return huggingface.build("minilm")
+    base, _, attention = name.partition("-eager")
+    if name not in names() or attention:
+        raise KeyError(name)
+    model_type, overrides = _CONFIGS[base]
+    job = huggingface.build(model_type, overrides=overrides,
+                            attention="eager" if base != name else "sdpa")
+    if base == "flan-t5":
+        _untie_head(job)
+    return job

@@ -36,7 +36,7 @@ ExitCode ExitCodeOf(const absl::Status& status) {
 absl::Status Annotate(const absl::Status& status, std::string_view context) {
   if (status.ok()) return status;
   return absl::Status(status.code(),
-                      absl::StrCat(context, ": ", status.message()));
+                      absl::StrCat(std::string(context), ": ", status.message()));
 }
 
 void InternalError(std::string_view what, const char* file, int line) {

@@ -9,6 +9,7 @@
 
 #include "ir/dtype.h"
 #include "ir/sym_expr.h"
+#include "llvm/ADT/ArrayRef.h"
 #include "llvm/ADT/SmallVector.h"
 #include "llvm/ADT/StringRef.h"
 
@@ -21,16 +22,16 @@ class Attribute {
  public:
   using List = std::vector<Attribute>;
 
-  Attribute() = default;  // none
-  Attribute(bool value) : value_(value) {}                     // NOLINT
-  Attribute(SymExpr value) : value_(std::move(value)) {}       // NOLINT
-  Attribute(int64_t value) : value_(SymExpr(value)) {}         // NOLINT
-  Attribute(int value) : value_(SymExpr(value)) {}             // NOLINT
-  Attribute(double value) : value_(value) {}                   // NOLINT
-  Attribute(std::string value) : value_(std::move(value)) {}   // NOLINT
-  Attribute(const char* value) : value_(std::string(value)) {} // NOLINT
-  Attribute(DType value) : value_(value) {}                    // NOLINT
-  Attribute(List value) : value_(std::move(value)) {}          // NOLINT
+  Attribute() = default;                                        // none
+  Attribute(bool value) : value_(value) {}                      // NOLINT
+  Attribute(SymExpr value) : value_(std::move(value)) {}        // NOLINT
+  Attribute(int64_t value) : value_(SymExpr(value)) {}          // NOLINT
+  Attribute(int value) : value_(SymExpr(value)) {}              // NOLINT
+  Attribute(double value) : value_(value) {}                    // NOLINT
+  Attribute(std::string value) : value_(std::move(value)) {}    // NOLINT
+  Attribute(const char* value) : value_(std::string(value)) {}  // NOLINT
+  Attribute(DType value) : value_(value) {}                     // NOLINT
+  Attribute(List value) : value_(std::move(value)) {}           // NOLINT
   // A list of integers.
   static Attribute Ints(llvm::ArrayRef<SymExpr> values);
   static Attribute Ints(llvm::ArrayRef<int64_t> values);
@@ -47,9 +48,7 @@ class Attribute {
   bool as_bool() const { return std::get<bool>(value_); }
   const SymExpr& as_int() const { return std::get<SymExpr>(value_); }
   double as_float() const { return std::get<double>(value_); }
-  const std::string& as_string() const {
-    return std::get<std::string>(value_);
-  }
+  const std::string& as_string() const { return std::get<std::string>(value_); }
   DType as_dtype() const { return std::get<DType>(value_); }
   const List& as_list() const { return std::get<List>(value_); }
   // The integers of a list of integers, nothing if it is not one.

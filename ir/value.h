@@ -12,6 +12,7 @@
 #include "ir/placement.h"
 #include "ir/type.h"
 #include "llvm/ADT/ArrayRef.h"
+#include "llvm/ADT/DenseMap.h"
 #include "llvm/ADT/SmallVector.h"
 #include "llvm/ADT/StringRef.h"
 
@@ -39,6 +40,7 @@ class Value {
   Op* op() const { return op_; }
   // Which result or argument it is.
   int index() const { return index_; }
+  void set_index(int index) { index_ = index; }  // for Block only
   // Preferred name in text ("x" prints as %x); empty: numbered.
   const std::string& name() const { return name_; }
   void set_name(std::string name) { name_ = std::move(name); }
@@ -155,8 +157,11 @@ class Block {
 
 // Replaces every use of `from` in the block, nested regions and results.
 void ReplaceAllUses(Block& block, Value* from, Value* to);
+// Many at once, in one walk. Replacements are not themselves replaced.
+void ReplaceAllUses(Block& block,
+                    const llvm::DenseMap<Value*, Value*>& replacements);
 // Erases ops whose results nobody uses (all rows of the table are free of
-// effects after import). Returns how many went.
+// effects after import); one without results stays. Returns how many went.
 int EraseDeadOps(Block& block);
 
 }  // namespace tp

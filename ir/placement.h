@@ -14,12 +14,16 @@
 #define TP_IR_PLACEMENT_H_
 
 #include <cstdint>
+#include <optional>
 #include <ostream>
 #include <string>
+#include <string_view>
 
+#include "absl/status/statusor.h"
 #include "ir/sym_expr.h"
 #include "llvm/ADT/ArrayRef.h"
 #include "llvm/ADT/SmallVector.h"
+#include "llvm/ADT/StringRef.h"
 
 namespace tp {
 
@@ -34,6 +38,8 @@ struct DimFactor {
 };
 
 enum class ReduceKind : uint8_t { kSum, kMax, kMin };
+std::string_view Name(ReduceKind reduce);  // "sum", "max", "min"
+std::optional<ReduceKind> ParseReduceKind(llvm::StringRef name);
 
 class Placement {
  public:
@@ -67,6 +73,12 @@ class Placement {
   int dim_ = 0;
   DimFactor factor_;
 };
+
+// Parses "R", "S(1)", "S(2:3x[8]x12)", "P", "P(sum)" for a tensor of these
+// dims: they give S(1) its size, and the product of a box must be the size of
+// its dim. Negative dims count from the end.
+absl::StatusOr<Placement> ParsePlacement(llvm::StringRef text,
+                                         llvm::ArrayRef<SymExpr> dims);
 
 // True if both give every rank of an axis of that size the same elements in
 // the same order: equal, or two shards of one dim whose factors both divide

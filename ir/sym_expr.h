@@ -32,6 +32,9 @@ class SymExpr {
   SymExpr(int64_t value = 0);  // NOLINT(google-explicit-constructor)
   static SymExpr Symbol(llvm::StringRef name);
   static absl::StatusOr<SymExpr> Parse(llvm::StringRef text);
+  // Parses the longest expression `text` begins with and removes it from
+  // `text` (a "->" is not a minus).
+  static absl::StatusOr<SymExpr> ParsePrefix(llvm::StringRef& text);
 
   bool is_constant() const;
   // Requires is_constant().

@@ -8,6 +8,7 @@
 
 #include "ir/dtype.h"
 #include "ir/sym_expr.h"
+#include "llvm/ADT/ArrayRef.h"
 #include "llvm/ADT/SmallVector.h"
 
 namespace tp {

@@ -1,3 +1,4 @@
+# shellcheck shell=bash disable=SC2034
 # Sourced by tools/setup, tools/build, tools/test and tools/quickstart.
 # Afterwards ROOT is the repository.
 

@@ -1,0 +1,41 @@
+// Propagation: which placements come into question at all.
+//
+// Starting from every factor of every op, a placement of a value is a split
+// of its producer and of each consumer wherever their rules allow it, which
+// places their other operands and results in turn, to a fixed point. What
+// results are families of splits that fit together without communication
+// (column-split, heads, row-split); only families that reach a parameter are
+// kept, since splitting a batch saves no weights. Sums that are due
+// (Partial) are then followed through linear ops.
+#ifndef TP_PASSES_CANDIDATES_H_
+#define TP_PASSES_CANDIDATES_H_
+
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "ir/module.h"
+#include "llvm/ADT/DenseMap.h"
+#include "passes/strategy.h"
+
+namespace tp {
+
+struct OpCandidates {
+  const Op* op = nullptr;
+  OpRule rule;
+  std::vector<Strategy> strategies;  // the first one replicates
+};
+
+struct Candidates {
+  std::vector<OpCandidates> ops;  // in program order
+  llvm::DenseMap<const Op*, int> index_of;
+  // Per argument of the function: placements at rest. Inputs: Replicate only;
+  // a weight with a spec (pinned by the user): that one only.
+  std::vector<std::vector<Placement>> arguments;
+};
+
+absl::StatusOr<Candidates> FindCandidates(const Module& module,
+                                          const Function& function, int axis);
+
+}  // namespace tp
+
+#endif  // TP_PASSES_CANDIDATES_H_

@@ -1,0 +1,72 @@
+// Proves that a lowered module computes what the unsharded one does: every
+// op's placements are one strategy of its rule (so a sum that is due is
+// carried only through linear ops and reduced exactly once), every collective
+// is a transition of the reshard table, and every result is whole.
+#include "absl/strings/str_cat.h"
+#include "ir/collectives.h"
+#include "ir/op_def.h"
+#include "ir/text.h"
+#include "passes/pass.h"
+#include "passes/strategy.h"
+
+namespace tp {
+namespace {
+
+bool IsReshard(const Op& op) {
+  const OpDef* def = FindOpDef(op);
+  return def != nullptr && (def->traits & kCollective);
+}
+
+absl::Status CheckCollective(const Op& op, const Module& module, int axis) {
+  const MeshAxis& mesh_axis = module.mesh().axis(axis);
+  const Placement from = PlacementOn(*op.operand(0), axis);
+  const Placement to = PlacementOn(*op.result(), axis);
+  const Attribute* named = op.attribute("axis");
+  const bool own = named != nullptr && named->is_string() &&
+                   named->as_string() == mesh_axis.name;
+  const CollectiveKind kind = Transition(from, to, mesh_axis.size);
+  if (own ? op.name() == OpNameOf(kind) : kind == CollectiveKind::kNone)
+    return absl::OkStatus();
+  return absl::InternalError(
+      absl::StrCat("the reshard table takes ", from.ToString(), " to ",
+                   to.ToString(), " by \"", OpNameOf(kind),
+                   "\", not by ", Print(op)));
+}
+
+absl::Status CheckOp(const Op& op, const Module& module, int axis,
+                     const CostModel& cost) {
+  if (IsReshard(op)) return CheckCollective(op, module, axis);
+  TP_ASSIGN_OR_RETURN(OpRule rule, RuleOf(op));
+  TP_ASSIGN_OR_RETURN(Strategy strategy,
+                      DeriveStrategy(op, rule, module, axis, cost));
+  for (int i = 0; i < op.num_operands(); ++i) {
+    if (op.operand(i) == nullptr) continue;
+    const Placement given = PlacementOn(*op.operand(i), axis);
+    if (!SameLayout(given, strategy.operands[i],
+                    module.mesh().axis(axis).size))
+      return absl::InternalError(absl::StrCat(
+          "operand ", i, " is ", given.ToString(), " but the rule \"",
+          rule.ToString(), "\" wants ", strategy.operands[i].ToString(), ": ",
+          Print(op)));
+  }
+  return absl::OkStatus();
+}
+
+}  // namespace
+
+absl::Status CheckPlacements(Module& module, const PassContext& context) {
+  for (int axis = 0; axis < module.mesh().ndim(); ++axis) {
+    for (const auto& function : module.functions()) {
+      for (const auto& op : function->body().ops())
+        TP_RETURN_IF_ERROR(CheckOp(*op, module, axis, context.cost));
+      for (const Value* result : function->body().results())
+        if (!PlacementOn(*result, axis).is_replicate())
+          return absl::InternalError(absl::StrCat(
+              "a result of @", function->name(), " is ",
+              PlacementOn(*result, axis).ToString(), ", not whole"));
+    }
+  }
+  return absl::OkStatus();
+}
+
+}  // namespace tp

@@ -1,0 +1,70 @@
+#include "passes/fuse_local.h"
+
+#include "ir/builder.h"
+#include "llvm/ADT/DenseMap.h"
+
+namespace tp {
+namespace {
+
+llvm::DenseMap<const Value*, int> CountUses(const Block& block) {
+  llvm::DenseMap<const Value*, int> uses;
+  for (const auto& op : block.ops())
+    for (const Value* operand : op->operands())
+      if (operand != nullptr) ++uses[operand];
+  for (const Value* result : block.results()) ++uses[result];
+  return uses;
+}
+
+bool IsProduct(const Value* value) {
+  const Op* op = value->op();
+  return op != nullptr && (op->Is("aten.mm") ||
+                           (op->Is("aten.linear") && op->num_operands() == 2));
+}
+
+bool IsRowOf(const Value* bias, const Value* product) {
+  return bias->type().ndim() == 1 && product->type().ndim() >= 2 &&
+         bias->type().dtype == product->type().dtype &&
+         bias->type().dims.back() == product->type().dims.back();
+}
+
+}  // namespace
+
+void FuseLocal(Module& module, Function& function) {
+  Block& body = function.body();
+  const llvm::DenseMap<const Value*, int> uses = CountUses(body);
+  for (auto it = body.ops().begin(); it != body.ops().end();) {
+    Op& op = **it;
+    Value* product = nullptr;
+    Value* bias = nullptr;
+    if (op.Is("aten.add.Tensor") && op.attributes().empty()) {
+      for (int i = 0; i < 2 && product == nullptr; ++i) {
+        if (!IsProduct(op.operand(i)) || uses.lookup(op.operand(i)) != 1 ||
+            !IsRowOf(op.operand(1 - i), op.operand(i)))
+          continue;
+        product = op.operand(i);
+        bias = op.operand(1 - i);
+      }
+    }
+    if (product == nullptr) {
+      ++it;
+      continue;
+    }
+    Builder builder(module, body, it);
+    builder.set_location(product->op()->location());
+    Value* x = product->op()->operand(0);
+    Value* weight = product->op()->operand(1);
+    Op* fused =
+        product->op()->Is("aten.mm")
+            ? builder.CreateTyped("aten.addmm", {bias, x, weight}, {},
+                                  {op.result()->type()})
+            : builder.CreateTyped("aten.linear", {x, weight, bias}, {},
+                                  {op.result()->type()});
+    fused->result()->set_spec(
+        ShardingSpec(op.result()->spec().begin(), op.result()->spec().end()));
+    ReplaceAllUses(body, op.result(), fused->result());
+    it = body.ops().erase(it);
+  }
+  EraseDeadOps(body);
+}
+
+}  // namespace tp

@@ -1,0 +1,23 @@
+#include "absl/strings/str_cat.h"
+#include "ir/op_def.h"
+#include "ir/text.h"
+#include "passes/pass.h"
+
+namespace tp {
+
+absl::Status InferShapes(Module& module, const PassContext&) {
+  for (const auto& function : module.functions()) {
+    for (const auto& op : function->body().ops()) {
+      TP_ASSIGN_OR_RETURN(std::vector<TensorType> types,
+                          InferTypes(*op, module.assumptions()));
+      if (static_cast<int>(types.size()) != op->num_results())
+        return absl::InternalError(absl::StrCat(
+            "the op table gives ", types.size(), " results: ", Print(*op)));
+      for (int i = 0; i < op->num_results(); ++i)
+        op->result(i)->set_type(std::move(types[i]));
+    }
+  }
+  return absl::OkStatus();
+}
+
+}  // namespace tp

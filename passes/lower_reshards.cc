@@ -1,0 +1,105 @@
+// Turns each tp.reshard into the collective the reshard table names:
+//
+//   %2 = tp.reshard(%1) : f32[8,16] <R>          (%1 is <P(sum)>)
+// becomes
+//   %2 = tp.all_reduce(%1) {axis = "tp", reduce = "sum"} : f32[8,16] <R>
+#include "absl/strings/str_cat.h"
+#include "ir/builder.h"
+#include "ir/collectives.h"
+#include "ir/text.h"
+#include "passes/pass.h"
+#include "passes/strategy.h"
+
+namespace tp {
+namespace {
+
+std::string ReduceName(ReduceKind reduce) {
+  switch (reduce) {
+    case ReduceKind::kSum:
+      return "sum";
+    case ReduceKind::kMax:
+      return "max";
+    case ReduceKind::kMin:
+      return "min";
+  }
+  return "sum";
+}
+
+Attribute FactorAttribute(const DimFactor& factor) {
+  return Attribute::Ints(
+      llvm::ArrayRef<SymExpr>{factor.left, factor.size, factor.right});
+}
+
+std::vector<NamedAttribute> AttributesOf(CollectiveKind kind,
+                                         const std::string& axis,
+                                         const Placement& from,
+                                         const Placement& to) {
+  std::vector<NamedAttribute> attributes = {{"axis", axis}};
+  if (from.is_partial())
+    attributes.push_back({"reduce", ReduceName(from.reduce())});
+  const Placement& shard = from.is_shard() ? from : to;
+  if (shard.is_shard()) {
+    attributes.push_back({"dim", int64_t{shard.dim()}});
+    attributes.push_back({"factor", FactorAttribute(shard.factor())});
+  }
+  if (kind == CollectiveKind::kAllToAll) {
+    attributes.push_back({"to_dim", int64_t{to.dim()}});
+    attributes.push_back({"to_factor", FactorAttribute(to.factor())});
+  }
+  return attributes;
+}
+
+// The one axis on which the operand and the result differ.
+absl::StatusOr<int> ChangedAxis(const Op& op, const Module& module) {
+  int changed = -1;
+  for (int axis = 0; axis < module.mesh().ndim(); ++axis) {
+    if (SameLayout(PlacementOn(*op.operand(0), axis),
+                   PlacementOn(*op.result(), axis),
+                   module.mesh().axis(axis).size))
+      continue;
+    if (changed >= 0)
+      return absl::UnimplementedError(absl::StrCat(
+          "a reshard on several axes at once: ", Print(op)));
+    changed = axis;
+  }
+  return changed;
+}
+
+}  // namespace
+
+absl::Status LowerReshards(Module& module, const PassContext&) {
+  for (const auto& function : module.functions()) {
+    Block& body = function->body();
+    for (auto it = body.ops().begin(); it != body.ops().end();) {
+      Op& op = **it;
+      if (!op.Is("tp.reshard")) {
+        ++it;
+        continue;
+      }
+      TP_ASSIGN_OR_RETURN(int axis, ChangedAxis(op, module));
+      Value* replacement = op.operand(0);
+      if (axis >= 0) {
+        const MeshAxis& mesh_axis = module.mesh().axis(axis);
+        const Placement from = PlacementOn(*op.operand(0), axis);
+        const Placement to = PlacementOn(*op.result(), axis);
+        const CollectiveKind kind = Transition(from, to, mesh_axis.size);
+        if (kind == CollectiveKind::kImpossible)
+          return absl::InternalError(
+              absl::StrCat("an impossible reshard: ", Print(op)));
+        Builder builder(module, body, it);
+        builder.set_location(op.location());
+        Op* lowered = builder.CreateTyped(
+            OpNameOf(kind), {op.operand(0)},
+            AttributesOf(kind, mesh_axis.name, from, to), {op.result()->type()});
+        lowered->result()->set_spec(ShardingSpec(op.result()->spec().begin(),
+                                                 op.result()->spec().end()));
+        replacement = lowered->result();
+      }
+      ReplaceAllUses(body, op.result(), replacement);
+      it = body.ops().erase(it);
+    }
+  }
+  return absl::OkStatus();
+}
+
+}  // namespace tp

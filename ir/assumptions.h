@@ -6,6 +6,7 @@
 #ifndef TP_IR_ASSUMPTIONS_H_
 #define TP_IR_ASSUMPTIONS_H_
 
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -72,6 +73,10 @@ class Assumptions {
   SymExpr Simplify(const SymExpr& expr) const;
 
  private:
+  // Makes Simplify replace one side by the other where one is a symbol: the
+  // later-added of two symbols.
+  void Identify(const SymExpr& lhs, const SymExpr& rhs);
+
   std::vector<SymbolInfo> symbols_;
   std::vector<Guard> guards_;
   SymbolValues hints_;

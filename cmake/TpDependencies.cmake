@@ -26,6 +26,7 @@ message(STATUS "LLVM ${LLVM_PACKAGE_VERSION}: ${LLVM_DIR}")
 find_package(absl REQUIRED CONFIG)
 find_package(Threads REQUIRED)
 find_package(GTest REQUIRED)
+find_package(ZLIB REQUIRED)
 
 add_library(tp_base INTERFACE)
 target_include_directories(tp_base INTERFACE ${CMAKE_SOURCE_DIR})

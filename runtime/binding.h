@@ -1,0 +1,80 @@
+// A program whose sizes are known: what the executor's loop walks.
+#ifndef TP_RUNTIME_BINDING_H_
+#define TP_RUNTIME_BINDING_H_
+
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "runtime/executor.h"
+
+namespace tp {
+
+struct BoundInstruction;
+
+// What a kernel works on.
+struct Frame {
+  std::vector<at::Tensor>& registers;
+  c10::Stack& stack;
+  RankTimes* times;  // null: do not measure
+};
+
+using Kernel = absl::Status (*)(Frame&, const BoundInstruction&);
+
+// One part [left][offset, offset + extent)[right] of a dim.
+struct SliceBox {
+  int64_t dim = 0;
+  int64_t left = 1;
+  int64_t size = 1;
+  int64_t right = 1;
+  int64_t offset = 0;
+  int64_t extent = 0;
+};
+
+struct BoundInstruction {
+  Kernel kernel = nullptr;
+  const Instruction* instruction = nullptr;
+  // kAten: one per schema argument; none where a tensor goes.
+  std::vector<c10::IValue> arguments;
+  // Dims of the result, for kernels that make it themselves.
+  llvm::SmallVector<int64_t, 4> dims;
+  DType dtype = DType::kF32;
+  double identity = 0;  // value of an empty op's result
+  int64_t offset = 0;   // of tp.embedding_shard
+  int64_t vocabulary = -1;
+  // Collectives.
+  Communicator* communicator = nullptr;
+  ReduceOp reduce = ReduceOp::kSum;
+  ShardLayout shard;
+  AllToAllLayout all_to_all;
+  SliceBox slice;           // tp.slice, and the second half of a same-dim move
+  int64_t moved_bytes = 0;  // of the whole tensor
+};
+
+struct Binding {
+  std::vector<int64_t> key;
+  std::vector<BoundInstruction> hoisted;
+  std::vector<BoundInstruction> code;
+  std::vector<at::Tensor> registers;
+  bool keeps_hoisted = true;
+};
+
+// Fills in the sizes. `axes`: one communicator per mesh axis.
+absl::StatusOr<BoundInstruction> BindInstruction(
+    const Program& program, const Instruction& instruction,
+    llvm::ArrayRef<Communicator*> axes, const SymbolValues& symbols);
+
+// The kernel of an ATen instruction and those of the tp ops.
+absl::Status RunAten(Frame& frame, const BoundInstruction& bound);
+absl::Status RunFull(Frame& frame, const BoundInstruction& bound);
+Kernel TpKernel(InstructionKind kind);
+
+// The value of an operand, moved out of its register at its last use.
+at::Tensor Take(Frame& frame, const Operand& operand);
+// Whether nobody but `tensor` can see the memory it covers. Exact: it asks
+// the reference counts of the tensor and of its storage, which every view,
+// weight, input, output and saved tensor holds.
+bool OwnsMemory(const at::Tensor& tensor);
+
+}  // namespace tp
+
+#endif  // TP_RUNTIME_BINDING_H_

@@ -1,0 +1,203 @@
+#include "runtime/executor.h"
+
+#include <algorithm>
+#include <chrono>
+#include <new>
+#include <unordered_set>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "ir/status.h"
+#include "runtime/binding.h"
+
+namespace tp {
+namespace {
+
+// LibTorch's exceptions end here.
+template <typename Body>
+absl::Status CatchTorch(Body body) {
+  try {
+    return body();
+  } catch (const c10::OutOfMemoryError& error) {
+    return absl::ResourceExhaustedError(error.what_without_backtrace());
+  } catch (const c10::Error& error) {
+    return absl::InternalError(error.what_without_backtrace());
+  } catch (const std::bad_alloc&) {
+    return absl::ResourceExhaustedError("out of memory");
+  } catch (const std::exception& error) {
+    return absl::InternalError(error.what());
+  }
+}
+
+bool HasNan(const at::Tensor& tensor) {
+  return tensor.defined() && at::isFloatingType(tensor.scalar_type()) &&
+         tensor.isnan().any().item<bool>();
+}
+
+// Bytes of the storages in `tensors`, each counted once.
+int64_t StorageBytes(llvm::ArrayRef<at::Tensor> tensors) {
+  std::unordered_set<const c10::StorageImpl*> seen;
+  int64_t bytes = 0;
+  for (const at::Tensor& tensor : tensors) {
+    if (!tensor.defined() || !tensor.has_storage()) continue;
+    if (seen.insert(tensor.storage().unsafeGetStorageImpl()).second) {
+      bytes += static_cast<int64_t>(tensor.storage().nbytes());
+    }
+  }
+  return bytes;
+}
+
+// Registers of hoisted values that are read outside the hoisted part.
+std::vector<bool> ReadLater(const Program& program) {
+  std::vector<bool> read(program.num_registers(), false);
+  for (const Instruction& instruction : program.instructions()) {
+    if (instruction.hoisted) continue;
+    for (const Operand& operand : instruction.operands) {
+      if (operand.reg >= 0) read[operand.reg] = true;
+    }
+  }
+  for (int reg : program.results()) read[reg] = true;
+  return read;
+}
+
+}  // namespace
+
+absl::StatusOr<std::unique_ptr<Executor>> Executor::Create(
+    std::shared_ptr<const Program> program, std::vector<at::Tensor> weights,
+    std::vector<Communicator*> axes, const ExecutorOptions& options) {
+  if (weights.size() != program->weights().size()) {
+    return absl::InvalidArgumentError(absl::StrCat(
+        "rank ", program->rank(), " needs ", program->weights().size(),
+        " weights, got ", weights.size()));
+  }
+  std::unique_ptr<Executor> executor(new Executor());
+  executor->program_ = std::move(program);
+  executor->weights_ = std::move(weights);
+  executor->axes_ = std::move(axes);
+  executor->options_ = options;
+  return executor;
+}
+
+Executor::~Executor() = default;
+
+absl::StatusOr<Binding*> Executor::Bind(const Sizes& sizes) {
+  for (auto it = bindings_.begin(); it != bindings_.end(); ++it) {
+    if ((*it)->key != sizes.key) continue;
+    std::rotate(bindings_.begin(), it, it + 1);
+    return bindings_.front().get();
+  }
+  auto binding = std::make_unique<Binding>();
+  binding->key = sizes.key;
+  binding->registers.resize(program_->num_registers());
+  for (size_t i = 0; i < weights_.size(); ++i) {
+    binding->registers[program_->weights()[i].reg] = weights_[i];
+  }
+  for (const Instruction& instruction : program_->instructions()) {
+    TP_ASSIGN_OR_RETURN(
+        BoundInstruction bound,
+        BindInstruction(*program_, instruction, axes_, sizes.values));
+    auto& list = instruction.hoisted ? binding->hoisted : binding->code;
+    list.push_back(std::move(bound));
+  }
+  TP_RETURN_IF_ERROR(RunHoisted(*binding));
+  if (static_cast<int>(bindings_.size()) >= options_.max_bindings) {
+    bindings_.pop_back();
+  }
+  bindings_.insert(bindings_.begin(), std::move(binding));
+  return bindings_.front().get();
+}
+
+absl::Status Executor::RunHoisted(Binding& binding) {
+  Frame frame{binding.registers, stack_, nullptr};
+  for (const BoundInstruction& bound : binding.hoisted) {
+    absl::Status status =
+        CatchTorch([&] { return bound.kernel(frame, bound); });
+    if (!status.ok()) {
+      return Annotate(status, Describe(*program_, *bound.instruction));
+    }
+  }
+  const std::vector<bool> read = ReadLater(*program_);
+  for (const BoundInstruction& bound : binding.hoisted) {
+    for (int reg : bound.instruction->results) {
+      if (reg >= 0 && !read[reg]) binding.registers[reg].reset();
+    }
+  }
+  const int64_t bytes =
+      StorageBytes(binding.registers) - StorageBytes(weights_);
+  binding.keeps_hoisted = bytes <= options_.hoisted_bytes;
+  return absl::OkStatus();
+}
+
+absl::Status Executor::Execute(Binding& binding, RankTimes* times) {
+  Frame frame{binding.registers, stack_, times};
+  const BoundInstruction* current = nullptr;
+  absl::Status status = CatchTorch([&] {
+    for (const BoundInstruction& bound : binding.code) {
+      current = &bound;
+      absl::Status result = bound.kernel(frame, bound);
+      if (!result.ok()) return result;
+      if (options_.nan_check != NanCheck::kAll) continue;
+      for (int reg : bound.instruction->results) {
+        if (reg >= 0 && HasNan(frame.registers[reg])) {
+          return absl::InternalError("the result holds a NaN");
+        }
+      }
+    }
+    return absl::OkStatus();
+  });
+  stack_.clear();
+  if (status.ok() || current == nullptr) return status;
+  // The communicator names ranks and ops itself.
+  if (IsCollective(current->instruction->kind) && !absl::IsInternal(status)) {
+    return status;
+  }
+  return Annotate(status, Describe(*program_, *current->instruction));
+}
+
+absl::StatusOr<std::vector<at::Tensor>> Executor::Run(
+    llvm::ArrayRef<at::Tensor> inputs, const Sizes& sizes, RankTimes* times) {
+  if (inputs.size() != program_->inputs().size()) {
+    return absl::InvalidArgumentError(absl::StrCat(
+        "needs ", program_->inputs().size(), " inputs, got ", inputs.size()));
+  }
+  const auto start = std::chrono::steady_clock::now();
+  TP_ASSIGN_OR_RETURN(Binding * binding, Bind(sizes));
+  if (!binding->keeps_hoisted) TP_RETURN_IF_ERROR(RunHoisted(*binding));
+  std::vector<at::Tensor>& registers = binding->registers;
+  for (size_t i = 0; i < inputs.size(); ++i) {
+    registers[program_->inputs()[i].reg] = inputs[i];
+  }
+  absl::Status status = Execute(*binding, times);
+  std::vector<at::Tensor> results;
+  if (status.ok()) {
+    for (int reg : program_->results()) results.push_back(registers[reg]);
+  }
+  for (int reg = 0; reg < program_->num_registers(); ++reg) {
+    if (!program_->IsConstant(reg)) registers[reg].reset();
+  }
+  if (!binding->keeps_hoisted) {
+    for (const BoundInstruction& bound : binding->hoisted) {
+      for (int reg : bound.instruction->results) {
+        if (reg >= 0) registers[reg].reset();
+      }
+    }
+    binding->keeps_hoisted = false;
+  }
+  if (!status.ok()) return status;
+  if (options_.nan_check != NanCheck::kOff) {
+    for (size_t i = 0; i < results.size(); ++i) {
+      if (HasNan(results[i])) {
+        return absl::InternalError(absl::StrCat(
+            "rank ", program_->rank(), ": output_", i, " holds a NaN"));
+      }
+    }
+  }
+  if (times != nullptr) {
+    times->total +=
+        std::chrono::duration<double>(std::chrono::steady_clock::now() - start)
+            .count();
+  }
+  return results;
+}
+
+}  // namespace tp

@@ -1,0 +1,80 @@
+// Runs the program of one rank. One thread at a time.
+#ifndef TP_RUNTIME_EXECUTOR_H_
+#define TP_RUNTIME_EXECUTOR_H_
+
+#include <cstdint>
+#include <memory>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "runtime/comm/communicator.h"
+#include "runtime/program.h"
+
+namespace tp {
+
+// The sizes of one call, read from its inputs.
+struct Sizes {
+  SymbolValues values;
+  std::vector<int64_t> key;  // the same in a fixed order
+};
+
+enum class NanCheck : uint8_t { kOff, kOutputs, kAll };
+
+struct ExecutorOptions {
+  NanCheck nan_check = NanCheck::kOff;
+  // Values that depend on weights and sizes only (masks, rotary tables) are
+  // kept between calls of the same sizes up to this many bytes per set of
+  // sizes; beyond, they are computed at every call.
+  int64_t hoisted_bytes = int64_t{256} << 20;
+  // Sets of sizes remembered; the oldest goes first.
+  int max_bindings = 8;
+};
+
+// Where the time of one call went, in seconds.
+struct RankTimes {
+  double total = 0;
+  double wait = 0;         // for other ranks to reach a collective
+  double communicate = 0;  // inside collectives, once all are there
+  double compute() const { return total - wait - communicate; }
+  int64_t collectives = 0;
+  int64_t collective_bytes = 0;  // of the whole tensors
+};
+
+struct Binding;
+
+class Executor {
+ public:
+  // `weights` in the order of program->weights(), of their local shapes;
+  // `axes` one communicator per mesh axis, owned by the caller.
+  static absl::StatusOr<std::unique_ptr<Executor>> Create(
+      std::shared_ptr<const Program> program, std::vector<at::Tensor> weights,
+      std::vector<Communicator*> axes, const ExecutorOptions& options);
+  ~Executor();
+
+  // `inputs` whole, in the order of program().inputs(). The results may
+  // share memory with inputs and weights and must not be written. With
+  // `times`, ranks also meet before each collective so that waiting can be
+  // told from communicating; all ranks have to ask for it alike.
+  absl::StatusOr<std::vector<at::Tensor>> Run(llvm::ArrayRef<at::Tensor> inputs,
+                                              const Sizes& sizes,
+                                              RankTimes* times = nullptr);
+
+  const Program& program() const { return *program_; }
+
+ private:
+  Executor() = default;
+  absl::StatusOr<Binding*> Bind(const Sizes& sizes);
+  absl::Status RunHoisted(Binding& binding);
+  absl::Status Execute(Binding& binding, RankTimes* times);
+
+  std::shared_ptr<const Program> program_;
+  std::vector<at::Tensor> weights_;
+  std::vector<Communicator*> axes_;
+  ExecutorOptions options_;
+  std::vector<std::unique_ptr<Binding>> bindings_;  // newest first
+  c10::Stack stack_;                                // reused by every call
+};
+
+}  // namespace tp
+
+#endif  // TP_RUNTIME_EXECUTOR_H_

@@ -1,0 +1,29 @@
+// From the tensors a user gives to the inputs and sizes of a program.
+#ifndef TP_RUNTIME_INPUT_BINDING_H_
+#define TP_RUNTIME_INPUT_BINDING_H_
+
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "runtime/executor.h"
+#include "runtime/tensor_io.h"
+
+namespace tp {
+
+struct BoundInputs {
+  std::vector<at::Tensor> tensors;  // in the order of program.inputs()
+  Sizes sizes;
+};
+
+// Finds every input by its name, or as input_<position>; checks dtypes and
+// shapes, reads the symbols, checks the guards. Names that start with
+// "output_" are ignored, other unknown ones are errors. With `convert_floats`
+// an input of another floating dtype is converted. kInvalidArgument,
+// or kFailedPrecondition for a guard; both name what to change.
+absl::StatusOr<BoundInputs> BindInputs(const Program& program,
+                                       const NamedTensors& given,
+                                       bool convert_floats);
+
+}  // namespace tp
+
+#endif  // TP_RUNTIME_INPUT_BINDING_H_

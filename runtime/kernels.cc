@@ -1,0 +1,316 @@
+// The kernels that BoundInstructions point at.
+
+#include <chrono>
+#include <cstring>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "ir/status.h"
+#include "runtime/binding.h"
+
+namespace tp {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+
+double Seconds(Clock::duration duration) {
+  return std::chrono::duration<double>(duration).count();
+}
+
+void Put(Frame& frame, const BoundInstruction& bound, at::Tensor value) {
+  const int reg = bound.instruction->results[0];
+  if (reg >= 0) frame.registers[reg] = std::move(value);
+}
+
+DType TypeOf(const at::Tensor& tensor) {
+  const std::optional<DType> dtype = FromScalarType(tensor.scalar_type());
+  TP_CHECK(dtype.has_value(), "a collective on an unknown dtype");
+  return *dtype;
+}
+
+CallSite SiteOf(const BoundInstruction& bound) {
+  const Instruction& instruction = *bound.instruction;
+  return {instruction.op->name(), instruction.module_path, instruction.source,
+          instruction.collective_index};
+}
+
+// Runs a collective, measured when asked for.
+template <typename Call>
+absl::Status Communicate(Frame& frame, const BoundInstruction& bound,
+                         Call call) {
+  if (frame.times == nullptr) return call();
+  const Clock::time_point arrived = Clock::now();
+  TP_RETURN_IF_ERROR(bound.communicator->Barrier(SiteOf(bound)));
+  const Clock::time_point all_here = Clock::now();
+  TP_RETURN_IF_ERROR(call());
+  frame.times->wait += Seconds(all_here - arrived);
+  frame.times->communicate += Seconds(Clock::now() - all_here);
+  ++frame.times->collectives;
+  frame.times->collective_bytes += bound.moved_bytes;
+  return absl::OkStatus();
+}
+
+at::Tensor EmptyResult(const BoundInstruction& bound, const at::Tensor& like) {
+  return at::empty(at::IntArrayRef(bound.dims.data(), bound.dims.size()),
+                   like.options());
+}
+
+absl::Status RunAllReduce(Frame& frame, const BoundInstruction& bound) {
+  at::Tensor in = Take(frame, bound.instruction->operands[0]).contiguous();
+  at::Tensor out = OwnsMemory(in) ? in : at::empty_like(in);
+  TP_RETURN_IF_ERROR(Communicate(frame, bound, [&] {
+    return bound.communicator->AllReduce(in.data_ptr(), out.data_ptr(),
+                                         in.numel(), TypeOf(in), bound.reduce,
+                                         SiteOf(bound));
+  }));
+  Put(frame, bound, std::move(out));
+  return absl::OkStatus();
+}
+
+absl::Status RunAllGather(Frame& frame, const BoundInstruction& bound) {
+  at::Tensor in = Take(frame, bound.instruction->operands[0]).contiguous();
+  at::Tensor out = EmptyResult(bound, in);
+  TP_RETURN_IF_ERROR(Communicate(frame, bound, [&] {
+    return bound.communicator->AllGather(
+        bound.shard, in.data_ptr(), out.data_ptr(), TypeOf(in), SiteOf(bound));
+  }));
+  Put(frame, bound, std::move(out));
+  return absl::OkStatus();
+}
+
+absl::Status RunReduceScatter(Frame& frame, const BoundInstruction& bound) {
+  at::Tensor in = Take(frame, bound.instruction->operands[0]).contiguous();
+  at::Tensor out = EmptyResult(bound, in);
+  TP_RETURN_IF_ERROR(Communicate(frame, bound, [&] {
+    return bound.communicator->ReduceScatter(bound.shard, in.data_ptr(),
+                                             out.data_ptr(), TypeOf(in),
+                                             bound.reduce, SiteOf(bound));
+  }));
+  Put(frame, bound, std::move(out));
+  return absl::OkStatus();
+}
+
+at::Tensor SliceTensor(const at::Tensor& whole, const BoundInstruction& bound) {
+  const SliceBox& box = bound.slice;
+  if (box.left == 1) {
+    return whole.narrow(box.dim, box.offset * box.right,
+                        box.extent * box.right);
+  }
+  std::vector<int64_t> boxed(whole.sizes().begin(), whole.sizes().end());
+  boxed[box.dim] = box.right;
+  boxed.insert(boxed.begin() + box.dim, {box.left, box.size});
+  return whole.reshape(boxed)
+      .narrow(box.dim + 1, box.offset, box.extent)
+      .reshape(at::IntArrayRef(bound.dims.data(), bound.dims.size()));
+}
+
+absl::Status RunAllToAll(Frame& frame, const BoundInstruction& bound) {
+  at::Tensor in = Take(frame, bound.instruction->operands[0]).contiguous();
+  at::Tensor out;
+  if (bound.all_to_all.first == 0) {  // two factors of one dim
+    std::vector<int64_t> sizes(bound.dims.begin(), bound.dims.end());
+    const SliceBox& box = bound.slice;
+    sizes[box.dim] = box.left * box.size * box.right;
+    at::Tensor whole = at::empty(sizes, in.options());
+    TP_RETURN_IF_ERROR(Communicate(frame, bound, [&] {
+      return bound.communicator->AllGather(bound.shard, in.data_ptr(),
+                                           whole.data_ptr(), TypeOf(in),
+                                           SiteOf(bound));
+    }));
+    out = SliceTensor(whole, bound);
+  } else {
+    out = EmptyResult(bound, in);
+    TP_RETURN_IF_ERROR(Communicate(frame, bound, [&] {
+      return bound.communicator->AllToAll(bound.all_to_all, in.data_ptr(),
+                                          out.data_ptr(), TypeOf(in),
+                                          SiteOf(bound));
+    }));
+  }
+  Put(frame, bound, std::move(out));
+  return absl::OkStatus();
+}
+
+absl::Status RunSlice(Frame& frame, const BoundInstruction& bound) {
+  Put(frame, bound,
+      SliceTensor(Take(frame, bound.instruction->operands[0]), bound));
+  return absl::OkStatus();
+}
+
+absl::Status RunSym(Frame& frame, const BoundInstruction& bound) {
+  Put(frame, bound, at::scalar_tensor(bound.offset, at::kLong));
+  return absl::OkStatus();
+}
+
+absl::Status RunEmbeddingShard(Frame& frame, const BoundInstruction& bound) {
+  const at::Tensor table =
+      Take(frame, bound.instruction->operands[0]).contiguous();
+  const at::Tensor ids =
+      Take(frame, bound.instruction->operands[1]).to(at::kLong).contiguous();
+  at::Tensor out = EmptyResult(bound, table);
+  const int64_t rows = table.size(0);
+  const size_t row_bytes =
+      static_cast<size_t>(table.numel() / std::max<int64_t>(rows, 1)) *
+      table.element_size();
+  const auto* from = static_cast<const char*>(table.const_data_ptr());
+  auto* to = static_cast<char*>(out.data_ptr());
+  const size_t out_row_bytes =
+      static_cast<size_t>(bound.dims.empty() ? 1 : bound.dims.back()) *
+      table.element_size();
+  const int64_t* id = ids.const_data_ptr<int64_t>();
+  for (int64_t i = 0; i < ids.numel(); ++i, to += out_row_bytes) {
+    if (id[i] < 0 || (bound.vocabulary >= 0 && id[i] >= bound.vocabulary)) {
+      return absl::InvalidArgumentError(
+          absl::StrCat("index ", id[i], " is outside of the embedding table",
+                       bound.vocabulary >= 0
+                           ? absl::StrCat(" of ", bound.vocabulary, " rows")
+                           : ""));
+    }
+    const int64_t row = id[i] - bound.offset;
+    if (row >= 0 && row < rows) {
+      std::memcpy(to, from + row * row_bytes, row_bytes);
+    } else {
+      std::memset(to, 0, out_row_bytes);
+    }
+  }
+  Put(frame, bound, std::move(out));
+  return absl::OkStatus();
+}
+
+void PushList(Frame& frame, const BoundInstruction& bound,
+              const AtenArgument& argument) {
+  const auto& operands = bound.instruction->operands;
+  if (argument.kind == AtenArgument::Kind::kTensorList) {
+    c10::List<at::Tensor> list;
+    list.reserve(argument.size);
+    for (int i = 0; i < argument.size; ++i) {
+      list.push_back(Take(frame, operands[argument.begin + i]));
+    }
+    frame.stack.emplace_back(std::move(list));
+    return;
+  }
+  c10::List<std::optional<at::Tensor>> list;
+  list.reserve(argument.size);
+  for (int i = 0; i < argument.size; ++i) {
+    const Operand& operand = operands[argument.begin + i];
+    list.push_back(operand.reg < 0
+                       ? std::nullopt
+                       : std::optional<at::Tensor>(Take(frame, operand)));
+  }
+  frame.stack.emplace_back(std::move(list));
+}
+
+// The operator to call, and whether its first two arguments change places.
+const InPlace* ChooseInPlace(const Frame& frame, const Instruction& i) {
+  for (const InPlace& choice : i.in_place) {
+    const at::Tensor& reused = frame.registers[i.operands[choice.operand].reg];
+    if (OwnsMemory(reused) && reused.is_non_overlapping_and_dense()) {
+      return &choice;
+    }
+  }
+  return nullptr;
+}
+
+absl::Status PopResults(Frame& frame, const Instruction& instruction) {
+  c10::Stack& stack = frame.stack;
+  if (instruction.call->returns_list) {
+    c10::List<at::Tensor> list = stack[0].toTensorList();
+    if (list.size() != instruction.results.size()) {
+      return absl::InternalError(absl::StrCat("returned ", list.size(),
+                                              " tensors instead of ",
+                                              instruction.results.size()));
+    }
+    for (size_t i = 0; i < list.size(); ++i) {
+      const int reg = instruction.results[i];
+      if (reg >= 0) frame.registers[reg] = list.extract(i);
+    }
+    return absl::OkStatus();
+  }
+  for (size_t i = 0; i < instruction.results.size(); ++i) {
+    const int reg = instruction.results[i];
+    if (reg >= 0) frame.registers[reg] = std::move(stack[i]).toTensor();
+  }
+  return absl::OkStatus();
+}
+
+}  // namespace
+
+at::Tensor Take(Frame& frame, const Operand& operand) {
+  at::Tensor& value = frame.registers[operand.reg];
+  return operand.last_use ? std::move(value) : value;
+}
+
+bool OwnsMemory(const at::Tensor& tensor) {
+  return tensor.use_count() == 1 && tensor.has_storage() &&
+         tensor.storage().use_count() == 1;
+}
+
+absl::Status RunFull(Frame& frame, const BoundInstruction& bound) {
+  for (const Operand& operand : bound.instruction->operands) {
+    if (operand.last_use) frame.registers[operand.reg].reset();
+  }
+  Put(frame, bound,
+      at::full(at::IntArrayRef(bound.dims.data(), bound.dims.size()),
+               bound.identity, at::dtype(ToScalarType(bound.dtype))));
+  return absl::OkStatus();
+}
+
+absl::Status RunAten(Frame& frame, const BoundInstruction& bound) {
+  const Instruction& instruction = *bound.instruction;
+  const AtenCall& call = *instruction.call;
+  const InPlace* in_place = instruction.in_place.empty()
+                                ? nullptr
+                                : ChooseInPlace(frame, instruction);
+  c10::Stack& stack = frame.stack;
+  stack.clear();
+  for (size_t i = 0; i < call.arguments.size(); ++i) {
+    const AtenArgument& argument = call.arguments[i];
+    switch (argument.kind) {
+      case AtenArgument::Kind::kFixed:
+      case AtenArgument::Kind::kSymbolic:
+        stack.push_back(bound.arguments[i]);
+        break;
+      case AtenArgument::Kind::kTensor: {
+        const Operand& operand = instruction.operands[argument.begin];
+        if (operand.reg < 0) {
+          stack.emplace_back();
+        } else {
+          stack.emplace_back(Take(frame, operand));
+        }
+        break;
+      }
+      default:
+        PushList(frame, bound, argument);
+    }
+  }
+  if (in_place == nullptr) {
+    call.handle.callBoxed(stack);
+  } else {
+    if (in_place->operand == 1) std::swap(stack[0], stack[1]);
+    in_place->handle.callBoxed(stack);
+  }
+  return PopResults(frame, instruction);
+}
+
+Kernel TpKernel(InstructionKind kind) {
+  switch (kind) {
+    case InstructionKind::kAten:
+      return &RunAten;
+    case InstructionKind::kAllReduce:
+      return &RunAllReduce;
+    case InstructionKind::kAllGather:
+      return &RunAllGather;
+    case InstructionKind::kReduceScatter:
+      return &RunReduceScatter;
+    case InstructionKind::kAllToAll:
+      return &RunAllToAll;
+    case InstructionKind::kSlice:
+      return &RunSlice;
+    case InstructionKind::kSym:
+      return &RunSym;
+    case InstructionKind::kEmbeddingShard:
+      return &RunEmbeddingShard;
+  }
+  return nullptr;
+}
+
+}  // namespace tp

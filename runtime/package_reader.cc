@@ -1,0 +1,246 @@
+#include "runtime/package_reader.h"
+
+#include <thread>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "ir/mapped_file.h"
+#include "ir/schedule.h"
+#include "ir/status.h"
+#include "ir/text.h"
+#include "llvm/ADT/StringExtras.h"
+#include "llvm/Support/JSON.h"
+#include "llvm/Support/SHA256.h"
+
+namespace tp {
+namespace {
+
+namespace json = llvm::json;
+
+absl::StatusOr<std::string> ReadWhole(const std::string& path) {
+  TP_ASSIGN_OR_RETURN(std::unique_ptr<MappedFile> file, MappedFile::Open(path));
+  return file->Read(0, file->size());
+}
+
+std::string HashOf(llvm::ArrayRef<uint8_t> bytes) {
+  return llvm::toHex(llvm::SHA256::hash(bytes), /*LowerCase=*/true);
+}
+
+struct FileEntry {
+  std::string sha256;
+  uint64_t bytes = 0;
+};
+
+class Reader {
+ public:
+  Reader(const std::string& directory, const PackageOptions& options)
+      : options_(options) {
+    package_.directory = directory;
+  }
+
+  absl::StatusOr<Package> Read() {
+    TP_RETURN_IF_ERROR(ReadManifest());
+    const int64_t ranks = package_.mesh.num_ranks();
+    package_.programs.resize(ranks);
+    package_.weights.resize(ranks);
+    std::vector<absl::Status> statuses(ranks);
+    std::vector<std::thread> threads;
+    for (int64_t rank = 1; rank < ranks; ++rank) {
+      threads.emplace_back(
+          [this, &statuses, rank] { statuses[rank] = ReadRank(rank); });
+    }
+    statuses[0] = ReadRank(0);
+    for (std::thread& thread : threads) thread.join();
+    for (const absl::Status& status : statuses) TP_RETURN_IF_ERROR(status);
+    TP_RETURN_IF_ERROR(CheckSchedule());
+    return std::move(package_);
+  }
+
+ private:
+  std::string Path(const std::string& name) const {
+    return absl::StrCat(package_.directory, "/", name);
+  }
+  absl::Status Bad(const std::string& what) const {
+    return absl::InvalidArgumentError(
+        absl::StrCat(Path("manifest.json"), ": ", what));
+  }
+
+  absl::Status ReadManifest() {
+    auto text = ReadWhole(Path("manifest.json"));
+    if (!text.ok()) {
+      return Annotate(text.status(),
+                      absl::StrCat(package_.directory,
+                                   " is not a package made by tp-compile"));
+    }
+    llvm::Expected<json::Value> parsed = json::parse(*text);
+    if (!parsed) {
+      return Bad(
+          absl::StrCat("not valid JSON: ", llvm::toString(parsed.takeError())));
+    }
+    const json::Object* manifest = parsed->getAsObject();
+    if (manifest == nullptr) return Bad("not a JSON object");
+    TP_RETURN_IF_ERROR(CheckVersion(*manifest));
+    package_.tool_version =
+        manifest->getString("tool_version").value_or("").str();
+    package_.torch_version =
+        manifest->getString("torch_version").value_or("").str();
+    TP_RETURN_IF_ERROR(ReadMesh(*manifest));
+    TP_RETURN_IF_ERROR(ReadFiles(*manifest));
+    schedule_ = manifest->getString("schedule_sha256").value_or("").str();
+    if (schedule_.empty()) return Bad("'schedule_sha256' is missing");
+    if (const json::Array* notes = manifest->getArray("notes")) {
+      for (const json::Value& note : *notes) {
+        if (auto line = note.getAsString()) {
+          package_.notes.push_back(line->str());
+        }
+      }
+    }
+    return absl::OkStatus();
+  }
+
+  absl::Status CheckVersion(const json::Object& manifest) {
+    auto version = manifest.getInteger("format_version");
+    if (!version) return Bad("'format_version' is missing");
+    if (*version == kPackageFormatVersion) return absl::OkStatus();
+    return absl::FailedPreconditionError(absl::StrCat(
+        package_.directory, " has package format ", *version, ", this tp-run (",
+        TP_VERSION, ") reads format ", kPackageFormatVersion,
+        ". Compile the model again with the tp-compile",
+        " of the same version."));
+  }
+
+  absl::Status ReadMesh(const json::Object& manifest) {
+    const json::Array* axes = manifest.getArray("mesh");
+    if (axes == nullptr || axes->empty()) return Bad("'mesh' is missing");
+    std::vector<MeshAxis> list;
+    int64_t ranks = 1;
+    for (const json::Value& value : *axes) {
+      const json::Object* axis = value.getAsObject();
+      auto name = axis ? axis->getString("name") : std::nullopt;
+      auto size = axis ? axis->getInteger("size") : std::nullopt;
+      if (!name || !size || *size < 1 || *size > 1024) {
+        return Bad("an axis of 'mesh' needs a name and a size of 1 to 1024");
+      }
+      ranks *= *size;
+      if (ranks > 1024) return Bad("the mesh has more than 1024 ranks");
+      list.push_back({name->str(), *size});
+    }
+    package_.mesh = Mesh(std::move(list));
+    return absl::OkStatus();
+  }
+
+  absl::Status ReadFiles(const json::Object& manifest) {
+    const json::Object* files = manifest.getObject("files");
+    if (files == nullptr) return Bad("'files' is missing");
+    for (const auto& [name, value] : *files) {
+      const json::Object* file = value.getAsObject();
+      auto sha256 = file ? file->getString("sha256") : std::nullopt;
+      auto bytes = file ? file->getInteger("bytes") : std::nullopt;
+      if (!sha256 || !bytes || *bytes < 0) {
+        return Bad(absl::StrCat("'files' entry ", name.str(),
+                                " needs 'sha256' and 'bytes'"));
+      }
+      files_[name] = {sha256->str(), static_cast<uint64_t>(*bytes)};
+    }
+    return absl::OkStatus();
+  }
+
+  absl::Status Differs(const std::string& name, const std::string& how) const {
+    return absl::DataLossError(absl::StrCat(
+        Path(name), " is not the file tp-compile wrote: ", how,
+        ". It was edited, damaged, or belongs to another package or rank; "
+        "compile again."));
+  }
+
+  absl::Status CheckSize(const std::string& name, uint64_t bytes) const {
+    auto entry = files_.find(name);
+    if (entry == files_.end()) {
+      return Bad(absl::StrCat("'files' has no entry for ", name));
+    }
+    if (entry->second.bytes == bytes) return absl::OkStatus();
+    return Differs(name, absl::StrCat("it has ", bytes, " bytes instead of ",
+                                      entry->second.bytes));
+  }
+
+  absl::Status CheckHash(const std::string& name,
+                         llvm::ArrayRef<uint8_t> bytes) const {
+    if (HashOf(bytes) == files_.find(name)->second.sha256) {
+      return absl::OkStatus();
+    }
+    return Differs(name, "its SHA-256 differs from the manifest's");
+  }
+
+  absl::Status ReadRank(int64_t rank) {
+    TP_RETURN_IF_ERROR(ReadProgram(rank));
+    return ReadWeights(rank);
+  }
+
+  absl::Status ReadProgram(int64_t rank) {
+    const std::string name = absl::StrCat("rank", rank, ".tpir");
+    TP_ASSIGN_OR_RETURN(std::string text, ReadWhole(Path(name)));
+    TP_RETURN_IF_ERROR(CheckSize(name, text.size()));
+    TP_RETURN_IF_ERROR(CheckHash(
+        name, llvm::ArrayRef(reinterpret_cast<const uint8_t*>(text.data()),
+                             text.size())));
+    TP_ASSIGN_OR_RETURN(std::shared_ptr<Module> module,
+                        Parse(text, Path(name)));
+    if (module->rank() != std::optional<int64_t>(rank)) {
+      return Differs(
+          name,
+          absl::StrCat("it is the program of ",
+                       module->rank() ? absl::StrCat("rank ", *module->rank())
+                                      : "no rank"));
+    }
+    if (!(module->mesh() == package_.mesh)) {
+      return Differs(name,
+                     absl::StrCat("its mesh is ", module->mesh().ToString(),
+                                  ", not ", package_.mesh.ToString()));
+    }
+    package_.programs[rank] = std::move(module);
+    return absl::OkStatus();
+  }
+
+  absl::Status ReadWeights(int64_t rank) {
+    const std::string name = absl::StrCat("rank", rank, ".safetensors");
+    TP_ASSIGN_OR_RETURN(std::unique_ptr<MappedFile> file,
+                        MappedFile::Open(Path(name)));
+    TP_RETURN_IF_ERROR(CheckSize(name, file->size()));
+    if (options_.hash_weights && file->size() > 0) {
+      TP_ASSIGN_OR_RETURN(Bytes bytes, file->Map(0, file->size()));
+      TP_RETURN_IF_ERROR(
+          CheckHash(name, llvm::ArrayRef(bytes.data(), bytes.size())));
+    }
+    TP_ASSIGN_OR_RETURN(package_.weights[rank],
+                        SafetensorsFile::Open(Path(name)));
+    return absl::OkStatus();
+  }
+
+  absl::Status CheckSchedule() const {
+    std::vector<const Module*> modules;
+    for (const auto& program : package_.programs) {
+      modules.push_back(program.get());
+    }
+    TP_ASSIGN_OR_RETURN(std::string hash, HashSchedules(modules));
+    if (hash == schedule_) return absl::OkStatus();
+    return absl::FailedPreconditionError(absl::StrCat(
+        package_.directory,
+        ": the collectives of its programs are not those that were proven to "
+        "fit together (schedule hash ",
+        hash.substr(0, 12), ", manifest ", schedule_.substr(0, 12),
+        "). Compile again."));
+  }
+
+  PackageOptions options_;
+  Package package_;
+  llvm::StringMap<FileEntry> files_;
+  std::string schedule_;
+};
+
+}  // namespace
+
+absl::StatusOr<Package> OpenPackage(const std::string& directory,
+                                    const PackageOptions& options) {
+  return Reader(directory, options).Read();
+}
+
+}  // namespace tp

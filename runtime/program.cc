@@ -1,0 +1,261 @@
+#include "runtime/program.h"
+
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "ir/op_def.h"
+#include "ir/schedule.h"
+#include "ir/status.h"
+#include "llvm/ADT/DenseMap.h"
+
+namespace tp {
+namespace {
+
+// Pointwise ops with an in-place form of the same arguments. `commutes`: the
+// second operand's memory serves as well.
+struct InPlaceRow {
+  const char* name;
+  bool commutes;
+};
+constexpr InPlaceRow kInPlaceRows[] = {
+    {"aten.add.Tensor", true},
+    {"aten.add.Scalar", false},
+    {"aten.sub.Tensor", false},
+    {"aten.sub.Scalar", false},
+    {"aten.mul.Tensor", true},
+    {"aten.mul.Scalar", false},
+    {"aten.div.Tensor", false},
+    {"aten.div.Scalar", false},
+    {"aten.pow.Tensor_Scalar", false},
+    {"aten.masked_fill.Scalar", false},
+    {"aten.clamp", false},
+    {"aten.gelu", false},
+    {"aten.relu", false},
+    {"aten.silu", false},
+    {"aten.tanh", false},
+    {"aten.sigmoid", false},
+    {"aten.exp", false},
+    {"aten.neg", false},
+    {"aten.rsqrt", false},
+    {"aten.sqrt", false},
+    {"aten.cos", false},
+    {"aten.sin", false},
+};
+
+std::optional<InstructionKind> TpKind(llvm::StringRef name) {
+  static const std::pair<const char*, InstructionKind> kRows[] = {
+      {"tp.all_reduce", InstructionKind::kAllReduce},
+      {"tp.all_gather", InstructionKind::kAllGather},
+      {"tp.reduce_scatter", InstructionKind::kReduceScatter},
+      {"tp.all_to_all", InstructionKind::kAllToAll},
+      {"tp.slice", InstructionKind::kSlice},
+      {"tp.sym", InstructionKind::kSym},
+      {"tp.embedding_shard", InstructionKind::kEmbeddingShard},
+  };
+  for (const auto& [row, kind] : kRows) {
+    if (name == row) return kind;
+  }
+  return std::nullopt;
+}
+
+std::string SourceOf(const Location& location) {
+  if (location.file.empty()) return "";
+  return absl::StrCat(location.file, ":", location.line);
+}
+
+std::string Place(const Op& op) {
+  const std::string where = ToString(op.location());
+  return where.empty() ? op.name() : absl::StrCat(op.name(), " at ", where);
+}
+
+bool IsRandom(const Op& op) {
+  const OpDef* row = FindOpDef(op);
+  return row != nullptr && (row->traits & kRandom) != 0;
+}
+
+}  // namespace
+
+class ProgramBuilder {
+ public:
+  ProgramBuilder(Program& program, at::Device device)
+      : program_(program), device_(device) {}
+
+  absl::Status Build(const Function& function) {
+    AddArguments(function);
+    for (const std::unique_ptr<Op>& op : function.body().ops()) {
+      absl::Status status = AddOp(*op);
+      if (!status.ok()) {
+        return Annotate(
+            status, absl::StrCat("rank ", program_.rank(), ": ", Place(*op)));
+      }
+    }
+    for (const Value* value : function.body().results()) {
+      if (!registers_.count(value)) {
+        return absl::InvalidArgumentError(
+            "the function returns a value nobody computes");
+      }
+      program_.results_.push_back(registers_[value]);
+    }
+    program_.num_registers_ = static_cast<int>(program_.constant_.size());
+    MarkLastUses();
+    CutSegments();
+    return absl::OkStatus();
+  }
+
+ private:
+  int NewRegister(const Value* value, bool constant) {
+    const int reg = static_cast<int>(program_.constant_.size());
+    program_.constant_.push_back(constant);
+    registers_[value] = reg;
+    return reg;
+  }
+
+  void AddArguments(const Function& function) {
+    const auto& arguments = function.body().arguments();
+    for (size_t i = 0; i < arguments.size(); ++i) {
+      const ArgumentInfo& info = function.arguments()[i];
+      const int reg = NewRegister(arguments[i].get(), info.is_weight());
+      auto& list = info.is_weight() ? program_.weights_ : program_.inputs_;
+      list.push_back({info, arguments[i]->type(), reg});
+    }
+  }
+
+  absl::Status AddOp(const Op& op) {
+    if (!op.regions().empty()) {
+      return absl::UnimplementedError("control flow is not executed yet");
+    }
+    Instruction instruction;
+    instruction.op = &op;
+    instruction.module_path = op.location().module_path;
+    instruction.source = SourceOf(op.location());
+    bool constant = true;
+    for (const Value* value : op.operands()) {
+      Operand operand;
+      if (value != nullptr) {
+        auto found = registers_.find(value);
+        if (found == registers_.end()) {
+          return absl::InvalidArgumentError("uses a value before it is made");
+        }
+        operand.reg = found->second;
+        constant = constant && program_.constant_[operand.reg];
+      }
+      instruction.operands.push_back(operand);
+    }
+    TP_RETURN_IF_ERROR(SetKernel(op, instruction));
+    instruction.hoisted =
+        constant && !IsCollective(instruction.kind) && !IsRandom(op);
+    for (int i = 0; i < op.num_results(); ++i) {
+      instruction.results.push_back(
+          NewRegister(op.result(i), instruction.hoisted));
+    }
+    program_.instructions_.push_back(std::move(instruction));
+    return absl::OkStatus();
+  }
+
+  absl::Status SetKernel(const Op& op, Instruction& instruction) {
+    if (std::optional<InstructionKind> kind = TpKind(op.name())) {
+      instruction.kind = *kind;
+      const int operands = *kind == InstructionKind::kSym              ? 0
+                           : *kind == InstructionKind::kEmbeddingShard ? 2
+                                                                       : 1;
+      if (op.num_operands() != operands || op.num_results() != 1 ||
+          (operands > 0 && llvm::is_contained(op.operands(), nullptr))) {
+        return absl::InvalidArgumentError("has the wrong number of operands");
+      }
+      if (IsCollective(*kind)) {
+        instruction.collective_index = num_collectives_++;
+      }
+      return absl::OkStatus();
+    }
+    TP_ASSIGN_OR_RETURN(instruction.call, ResolveAten(op, device_));
+    SetInPlace(op, instruction);
+    return absl::OkStatus();
+  }
+
+  void SetInPlace(const Op& op, Instruction& instruction) {
+    for (const InPlaceRow& row : kInPlaceRows) {
+      if (op.name() != row.name) continue;
+      auto [space, rest] = llvm::StringRef(op.name()).split('.');
+      auto [base, overload] = rest.split('.');
+      auto handle =
+          FindVariant(*instruction.call,
+                      absl::StrCat("aten::", base.str(), "_"), overload.str());
+      if (!handle) return;
+      // The alpha of add scales the second operand only.
+      const int choices =
+          row.commutes && op.attribute("alpha") == nullptr ? 2 : 1;
+      for (int i = 0; i < choices; ++i) {
+        if (op.operand(i)->type() == op.result()->type()) {
+          instruction.in_place.push_back({*handle, i});
+        }
+      }
+      return;
+    }
+  }
+
+  void MarkLastUses() {
+    std::vector<bool> needed = program_.constant_;
+    for (int reg : program_.results_) needed[reg] = true;
+    auto& instructions = program_.instructions_;
+    for (auto it = instructions.rbegin(); it != instructions.rend(); ++it) {
+      for (int& reg : it->results) {
+        if (!needed[reg]) reg = -1;
+      }
+      for (auto operand = it->operands.rbegin(); operand != it->operands.rend();
+           ++operand) {
+        if (operand->reg < 0 || needed[operand->reg]) continue;
+        operand->last_use = true;
+        needed[operand->reg] = true;
+      }
+      // Memory is reused only where its value is read for the last time.
+      llvm::erase_if(it->in_place, [&](const InPlace& choice) {
+        return !it->operands[choice.operand].last_use;
+      });
+    }
+  }
+
+  void CutSegments() {
+    const int count = static_cast<int>(program_.instructions_.size());
+    Segment segment;
+    for (int i = 0; i < count; ++i) {
+      if (!IsCollective(program_.instructions_[i].kind)) continue;
+      segment.end = i;
+      program_.segments_.push_back(segment);
+      segment.begin = i + 1;
+    }
+    segment.end = count;
+    program_.segments_.push_back(segment);
+  }
+
+  Program& program_;
+  at::Device device_;
+  llvm::DenseMap<const Value*, int> registers_;
+  int64_t num_collectives_ = 0;
+};
+
+bool IsCollective(InstructionKind kind) {
+  return kind == InstructionKind::kAllReduce ||
+         kind == InstructionKind::kAllGather ||
+         kind == InstructionKind::kReduceScatter ||
+         kind == InstructionKind::kAllToAll;
+}
+
+absl::StatusOr<std::unique_ptr<Program>> Program::Compile(
+    std::shared_ptr<const Module> module, const std::string& function,
+    at::Device device) {
+  const Function* body = module->function(function);
+  if (body == nullptr) {
+    return absl::NotFoundError(
+        absl::StrCat("the program has no function @", function));
+  }
+  std::unique_ptr<Program> program(new Program());
+  program->module_ = std::move(module);
+  TP_RETURN_IF_ERROR(ProgramBuilder(*program, device).Build(*body));
+  return program;
+}
+
+std::string Describe(const Program& program, const Instruction& instruction) {
+  return absl::StrCat("rank ", program.rank(), ": ", Place(*instruction.op));
+}
+
+}  // namespace tp

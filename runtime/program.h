@@ -1,0 +1,113 @@
+// One rank's function as a flat list of instructions over registers.
+//
+// A register holds one value of the function; there are as many as values.
+// Every instruction knows which of its operands it uses last, so a value
+// lives exactly as long as it is needed. What depends on sizes is left open:
+// the executor fills it in once per set of input shapes.
+#ifndef TP_RUNTIME_PROGRAM_H_
+#define TP_RUNTIME_PROGRAM_H_
+
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "ir/collectives.h"
+#include "ir/module.h"
+#include "runtime/aten_kernel.h"
+
+namespace tp {
+
+struct Operand {
+  int reg = -1;  // -1: an absent optional tensor
+  bool last_use = false;
+};
+
+// A pointwise operator that may write its result over one of its operands.
+struct InPlace {
+  c10::OperatorHandle handle;
+  int operand = 0;  // whose memory is reused; 1 swaps the first two
+};
+
+enum class InstructionKind : uint8_t {
+  kAten,
+  kAllReduce,
+  kAllGather,
+  kReduceScatter,
+  kAllToAll,
+  kSlice,
+  kSym,
+  kEmbeddingShard,
+};
+
+struct Instruction {
+  InstructionKind kind = InstructionKind::kAten;
+  const Op* op = nullptr;
+  llvm::SmallVector<Operand, 4> operands;
+  llvm::SmallVector<int, 1> results;  // registers; -1 where nobody reads it
+  std::optional<AtenCall> call;       // of kAten
+  std::vector<InPlace> in_place;      // choices, best first
+  // Depends on weights and sizes only: evaluated once per set of sizes.
+  bool hoisted = false;
+  int64_t collective_index = -1;  // position in the schedule
+  std::string module_path;        // for messages, owned here
+  std::string source;             // "mlp.py:12"
+};
+
+bool IsCollective(InstructionKind kind);
+
+// A run of instructions without communication. Collectives stand between
+// segments, so that training can give a whole segment to autograd.
+struct Segment {
+  int begin = 0;
+  int end = 0;  // past the last
+};
+
+struct ProgramArgument {
+  ArgumentInfo info;
+  TensorType type;
+  int reg = 0;
+};
+
+class Program {
+ public:
+  // Compiles @`function` of a rank's module; keeps the module alive.
+  // kUnimplemented names ops this LibTorch lacks, kInvalidArgument ops that
+  // do not fit their schema.
+  static absl::StatusOr<std::unique_ptr<Program>> Compile(
+      std::shared_ptr<const Module> module, const std::string& function,
+      at::Device device);
+
+  const Module& module() const { return *module_; }
+  int64_t rank() const { return module_->rank().value_or(0); }
+  const std::vector<ProgramArgument>& inputs() const { return inputs_; }
+  const std::vector<ProgramArgument>& weights() const { return weights_; }
+  const std::vector<Instruction>& instructions() const { return instructions_; }
+  const std::vector<Segment>& segments() const { return segments_; }
+  // Registers of the function's results, in order.
+  const std::vector<int>& results() const { return results_; }
+  int num_registers() const { return num_registers_; }
+  // Whether nothing frees this register: weights and hoisted values.
+  bool IsConstant(int reg) const { return constant_[reg]; }
+
+ private:
+  friend class ProgramBuilder;
+  Program() = default;
+
+  std::shared_ptr<const Module> module_;
+  std::vector<ProgramArgument> inputs_;
+  std::vector<ProgramArgument> weights_;
+  std::vector<Instruction> instructions_;
+  std::vector<Segment> segments_;
+  std::vector<int> results_;
+  std::vector<bool> constant_;
+  int num_registers_ = 0;
+};
+
+// "rank 1: aten.linear in block.0.wi (mlp.py:12)", for messages.
+std::string Describe(const Program& program, const Instruction& instruction);
+
+}  // namespace tp
+
+#endif  // TP_RUNTIME_PROGRAM_H_

@@ -1,0 +1,36 @@
+// One persistent thread per rank.
+#ifndef TP_RUNTIME_RANK_THREADS_H_
+#define TP_RUNTIME_RANK_THREADS_H_
+
+#include <atomic>
+#include <functional>
+#include <thread>
+#include <vector>
+
+namespace tp {
+
+class RankThreads {
+ public:
+  // `enter` runs on each thread before it takes work.
+  RankThreads(int ranks, std::function<void(int rank)> enter);
+  ~RankThreads();
+  RankThreads(const RankThreads&) = delete;
+  RankThreads& operator=(const RankThreads&) = delete;
+
+  // Runs work(rank) on every thread and returns when all are done. One
+  // caller at a time.
+  void RunAll(const std::function<void(int rank)>& work);
+
+ private:
+  void Loop(int rank);
+
+  std::function<void(int)> enter_;
+  const std::function<void(int)>* work_ = nullptr;  // null: leave
+  std::atomic<uint32_t> round_{0};
+  std::atomic<uint32_t> busy_{0};
+  std::vector<std::thread> threads_;
+};
+
+}  // namespace tp
+
+#endif  // TP_RUNTIME_RANK_THREADS_H_

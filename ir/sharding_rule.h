@@ -9,6 +9,11 @@
 //     ... s^ -> ... s^              a softmax: s must stay whole
 //     v+ h, ... -> ... h            an embedding; `_` is an absent operand
 //
+// In full: dims are separated by blanks, operands and results by commas; `1` is
+// a dim without factors; a marker behind `(h d)` or `...` is for all of them;
+// `k+max` and `k+min` reduce with max and min; one size of a compound dim may
+// be unknown. Present operands beyond those listed are an error.
+//
 // A dim of constant size 1 holds no factor (it is never split), so `...`
 // covers broadcasting. Splitting a factor on a mesh axis splits every tensor
 // that holds it; a tensor that does not hold it is replicated; after a split
@@ -106,12 +111,18 @@ class RuleBuilder {
  public:
   explicit RuleBuilder(const Op& op);
   int AddFactor(std::string name, SymExpr size,
-                FactorKind kind = FactorKind::kPass);
+                FactorKind kind = FactorKind::kPass,
+                ReduceKind reduce = ReduceKind::kSum);
+  // For a factor that turns out not to be splittable.
+  void MakeWhole(int factor);
   // Appends `factor` to the given dim (negative dims count from the end).
   // A no-op where that dim has constant size 1.
   void Operand(int operand, int dim, int factor);
   void Result(int result, int dim, int factor);
   void Partial(llvm::StringRef column);
+  // Drops factors of size 1 and unused ones. A factor that an operand holds
+  // but some result does not (and is not summed away), or that is summed away
+  // and still in a result, becomes whole.
   OpRule Build() &&;
 
  private:

@@ -1,7 +1,7 @@
 // The seam between the executor and whatever carries bytes between ranks.
 //
 // This file defines
-//   CommDType, ReduceOp     what is reduced, and how
+//   CommDType, ReduceOp     of what elements, and how they are reduced
 //   ShardLayout             a sharded dim of a global tensor
 //   AllToAllLayout          two sharded dims of one global tensor
 //   CallSite                where in the user's model a collective comes from
@@ -25,31 +25,18 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/types/span.h"
+#include "ir/dtype.h"
 
 namespace tp {
 
-enum class CommDType : uint8_t {
-  kF32,
-  kF64,
-  kF16,
-  kBF16,
-  kI64,
-  kI32,
-  kI16,
-  kI8,
-  kU8,
-  kBool,
-};
+using CommDType = DType;
 
 // kMax and kMin propagate NaN. Integer sums wrap. On kBool, kSum and kMax are
 // "or" and kMin is "and"; any non-zero byte counts as true, results are 0 or 1.
 enum class ReduceOp : uint8_t { kSum, kMax, kMin };
 
-// Bytes per element.
-int64_t CommDTypeSize(CommDType dtype);
-// "f32", "bf16", ... and "sum", "max", "min".
-std::string_view CommDTypeName(CommDType dtype);
-std::string_view ReduceOpName(ReduceOp op);
+// "sum", "max", "min".
+std::string_view Name(ReduceOp op);
 
 // A sharded dim. The row-major global tensor is seen as [outer, factor, inner]
 // (elements); rank r holds the indices [offset_r, offset_r + extent_r) of

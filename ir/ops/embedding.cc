@@ -1,0 +1,68 @@
+// Table lookups.
+#include "ir/builder.h"
+#include "ir/ops/families.h"
+#include "ir/ops/op_util.h"
+#include "ir/shard_extent.h"
+
+namespace tp {
+namespace {
+
+constexpr char kRows[] = "v";
+
+Types EmbeddingTypes(const Op& op, Assumptions&) {
+  TP_ASSIGN_OR_RETURN(TensorType weight, TypeOf(op, 0));
+  TP_ASSIGN_OR_RETURN(TensorType ids, TypeOf(op, 1));
+  if (weight.ndim() != 2) return OpError(op, "the weight must have 2 dims");
+  if (ids.dtype != DType::kI64 && ids.dtype != DType::kI32) {
+    return OpError(op, "the indices must be i64 or i32");
+  }
+  TensorType result{weight.dtype, ids.dims};
+  result.dims.push_back(weight.dims[1]);
+  return std::vector<TensorType>{result};
+}
+
+// A rank with some of the rows gives zeros for ids of others; the sum over
+// ranks has every row once.
+absl::StatusOr<Value*> LocalizeEmbedding(Op& op, const LocalizeContext& context,
+                                         Builder& builder) {
+  const Factor& factor = context.rule->factors[context.sharding.factor];
+  if (factor.name != kRows) return op.result();
+  const DimFactor& within = context.sharding.within;
+  if (!(within.left == SymExpr(1))) {
+    return OpUnsupported(op,
+                         "rows split in blocks other than one range per "
+                         "rank");
+  }
+  SymExpr offset =
+      ShardExtentOf(within.size, context.axis_size, context.coordinate).offset *
+      within.right;
+  Op* shard =
+      builder.CreateTyped("tp.embedding_shard", {op.operand(0), op.operand(1)},
+                          {{"offset", offset}}, {op.result()->type()});
+  return shard->result();
+}
+
+Types OneHotTypes(const Op& op, Assumptions&) {
+  TP_ASSIGN_OR_RETURN(TensorType ids, TypeOf(op, 0));
+  TP_ASSIGN_OR_RETURN(SymExpr classes, IntAttrOr(op, "num_classes", -1));
+  if (classes.is_constant() && classes.constant() <= 0) {
+    return OpUnsupported(op,
+                         "num_classes must be given: the number of "
+                         "classes would depend on data");
+  }
+  ids.dtype = DType::kI64;
+  ids.dims.push_back(classes);
+  return std::vector<TensorType>{ids};
+}
+
+}  // namespace
+
+void AddEmbeddingRows(OpRows& rows) {
+  OpDef row = Row("aten.embedding", "v+ h, ... -> ... h", "0", EmbeddingTypes);
+  row.saves = "1";
+  row.localize = LocalizeEmbedding;
+  rows.push_back(row);
+  rows.push_back(Row("aten.one_hot", "... -> ... c^", "-", OneHotTypes));
+}
+
+}  // namespace tp

@@ -1,0 +1,127 @@
+// Pooling and resizing: batch and channels pass, spatial dims stay whole.
+#include "ir/ops/families.h"
+#include "ir/ops/op_util.h"
+
+namespace tp {
+namespace {
+
+// The number of spatial dims, the digit in "aten.max_pool2d".
+int SpatialDims(const Op& op) {
+  for (char c : op.base_name()) {
+    if (c >= '1' && c <= '3') return c - '0';
+  }
+  return 0;
+}
+
+absl::StatusOr<Dims> PerDim(const Op& op, llvm::StringRef name, int count) {
+  TP_ASSIGN_OR_RETURN(Dims values, IntsAttr(op, name));
+  if (values.size() == 1) return Dims(count, values[0]);
+  if (static_cast<int>(values.size()) != count) {
+    return OpError(op, name.str() + " must have one value per spatial dim");
+  }
+  return values;
+}
+
+absl::StatusOr<Dims> PerDimOr(const Op& op, llvm::StringRef name, int count,
+                              Dims otherwise) {
+  if (IsNone(op, name)) return otherwise;
+  const Attribute* attribute = op.attribute(name);
+  if (attribute->is_list() && attribute->as_list().empty()) return otherwise;
+  return PerDim(op, name, count);
+}
+
+Types PoolTypes(const Op& op, Assumptions& assumptions) {
+  TP_ASSIGN_OR_RETURN(TensorType type, TypeOf(op, 0));
+  int spatial = SpatialDims(op);
+  if (type.ndim() < spatial + 1) return OpError(op, "has too few dims");
+  TP_ASSIGN_OR_RETURN(Dims kernel, PerDim(op, "kernel_size", spatial));
+  TP_ASSIGN_OR_RETURN(Dims stride, PerDimOr(op, "stride", spatial, kernel));
+  TP_ASSIGN_OR_RETURN(Dims padding,
+                      PerDimOr(op, "padding", spatial, Dims(spatial, 0)));
+  TP_ASSIGN_OR_RETURN(Dims dilation,
+                      PerDimOr(op, "dilation", spatial, Dims(spatial, 1)));
+  TP_ASSIGN_OR_RETURN(bool ceil_mode, BoolAttrOr(op, "ceil_mode", false));
+  for (int i = 0; i < spatial; ++i) {
+    SymExpr& size = type.dims[type.ndim() - spatial + i];
+    if (stride[i] == SymExpr(0)) {
+      return OpError(op, "stride must be positive");
+    }
+    SymExpr whole = size;
+    SymExpr steps = size + SymExpr(2) * padding[i] -
+                    dilation[i] * (kernel[i] - SymExpr(1)) - SymExpr(1);
+    TP_RETURN_IF_ERROR(assumptions.Require(
+        steps, Relation::kGe, 0, op.name() + ": the kernel fits in the input",
+        op.location()));
+    if (!ceil_mode) {
+      size = FloorDiv(steps, stride[i]) + SymExpr(1);
+      continue;
+    }
+    size = CeilDiv(steps, stride[i]) + SymExpr(1);
+    // The last window must start inside the input or its left padding.
+    TP_ASSIGN_OR_RETURN(
+        bool outside,
+        assumptions.Decide((size - SymExpr(1)) * stride[i], Relation::kGe,
+                           whole + padding[i], op.name() + ": the last window",
+                           op.location()));
+    if (outside) size = size - SymExpr(1);
+  }
+  return std::vector<TensorType>{type};
+}
+
+Types PoolWithIndicesTypes(const Op& op, Assumptions& assumptions) {
+  TP_ASSIGN_OR_RETURN(std::vector<TensorType> types,
+                      PoolTypes(op, assumptions));
+  types.push_back(types[0]);
+  types[1].dtype = DType::kI64;
+  return types;
+}
+
+// adaptive_*_pool, upsample_* with output_size.
+Types OutputSizeTypes(const Op& op, Assumptions&) {
+  TP_ASSIGN_OR_RETURN(TensorType type, TypeOf(op, 0));
+  int spatial = SpatialDims(op);
+  if (type.ndim() < spatial + 1) return OpError(op, "has too few dims");
+  if (IsNone(op, "output_size")) {
+    return OpUnsupported(op, "needs output_size as whole numbers");
+  }
+  TP_ASSIGN_OR_RETURN(Dims sizes, PerDim(op, "output_size", spatial));
+  for (int i = 0; i < spatial; ++i) {
+    type.dims[type.ndim() - spatial + i] = sizes[i];
+  }
+  return std::vector<TensorType>{type};
+}
+
+absl::StatusOr<OpRule> SpatialRule(const Op& op, llvm::StringRef partial) {
+  TP_RETURN_IF_ERROR(CheckRuleInputs(op, 1));
+  int ndim = op.operand(0)->type().ndim();
+  std::vector<int> whole;
+  for (int d = ndim - SpatialDims(op); d < ndim; ++d) whole.push_back(d);
+  return RuleExcept(op, whole, partial);
+}
+
+absl::StatusOr<OpRule> MaxRule(const Op& op) { return SpatialRule(op, "-"); }
+absl::StatusOr<OpRule> MeanRule(const Op& op) { return SpatialRule(op, "0"); }
+
+}  // namespace
+
+void AddPoolRows(OpRows& rows) {
+  for (const char* digit : {"1", "2", "3"}) {
+    std::string suffix = std::string("pool") + digit + "d";
+    rows.push_back(Row("aten.max_" + suffix, MaxRule, PoolTypes));
+    rows.back().saves = "0,result";
+    rows.push_back(Row("aten.max_" + suffix + "_with_indices", MaxRule,
+                       PoolWithIndicesTypes));
+    rows.back().saves = "0,result";
+    rows.push_back(Row("aten.avg_" + suffix, MeanRule, PoolTypes));
+    rows.push_back(
+        Row("aten.adaptive_avg_" + suffix, MeanRule, OutputSizeTypes));
+  }
+  for (const char* name :
+       {"aten.upsample_nearest1d", "aten.upsample_nearest2d",
+        "aten.upsample_nearest3d", "aten.upsample_bilinear2d",
+        "aten.upsample_bicubic2d"}) {
+    rows.push_back(Row(name, MeanRule, OutputSizeTypes));
+  }
+}
+
+}  // namespace tp

@@ -1,0 +1,130 @@
+// The rule helpers of op_util.h.
+#include "absl/strings/str_cat.h"
+#include "ir/ops/op_util.h"
+
+namespace tp {
+
+int RuleMaker::Add(SymExpr size, FactorKind kind, std::string name) {
+  if (size == SymExpr(1)) return -1;  // never split: no factor
+  int index = count_++;
+  if (name.empty()) {
+    name = index < 26 ? std::string(1, static_cast<char>('a' + index))
+                      : absl::StrCat("f", index);
+  }
+  reduces_.push_back(ReduceKind::kSum);
+  return builder_.AddFactor(std::move(name), std::move(size), kind);
+}
+
+int RuleMaker::Pass(SymExpr size, std::string name) {
+  return Add(std::move(size), FactorKind::kPass, std::move(name));
+}
+
+int RuleMaker::Whole(SymExpr size) {
+  return Add(std::move(size), FactorKind::kWhole);
+}
+
+int RuleMaker::Reduce(SymExpr size, ReduceKind reduce) {
+  int factor = Add(std::move(size), FactorKind::kReduce);
+  if (factor >= 0) reduces_[factor] = reduce;
+  return factor;
+}
+
+void RuleMaker::Operand(int operand, int dim, int factor) {
+  const TensorType* type = TypeOrNull(op_, operand);
+  if (factor < 0 || type == nullptr) return;
+  if (dim < 0) dim += type->ndim();
+  if (dim < 0 || dim >= type->ndim()) return;
+  builder_.Operand(operand, dim, factor);
+}
+
+void RuleMaker::Result(int result, int dim, int factor) {
+  if (factor < 0 || result >= op_.num_results()) return;
+  int ndim = op_.result(result)->type().ndim();
+  if (dim < 0) dim += ndim;
+  if (dim < 0 || dim >= ndim) return;
+  builder_.Result(result, dim, factor);
+}
+
+void RuleMaker::WholeOperand(int operand) {
+  const TensorType* type = TypeOrNull(op_, operand);
+  for (int i = 0; type != nullptr && i < type->ndim(); ++i) {
+    Operand(operand, i, Whole(type->dims[i]));
+  }
+}
+
+void RuleMaker::PassOperand(int operand) {
+  const TensorType* type = TypeOrNull(op_, operand);
+  for (int i = 0; type != nullptr && i < type->ndim(); ++i) {
+    Operand(operand, i, Pass(type->dims[i]));
+  }
+}
+
+void RuleMaker::WholeResult(int result) {
+  if (result >= op_.num_results()) return;
+  const TensorType& type = op_.result(result)->type();
+  for (int i = 0; i < type.ndim(); ++i) {
+    Result(result, i, Whole(type.dims[i]));
+  }
+}
+
+void RuleMaker::BroadcastOperand(int operand,
+                                 llvm::ArrayRef<int> result_factors) {
+  const TensorType* type = TypeOrNull(op_, operand);
+  if (type == nullptr) return;
+  int count = static_cast<int>(result_factors.size());
+  for (int i = 1; i <= type->ndim() && i <= count; ++i) {
+    Operand(operand, -i, result_factors[count - i]);
+  }
+}
+
+OpRule RuleMaker::Build() && {
+  OpRule rule = std::move(builder_).Build();
+  for (size_t i = 0; i < reduces_.size(); ++i) {
+    rule.factors[i].reduce = reduces_[i];
+  }
+  return rule;
+}
+
+absl::StatusOr<OpRule> RuleExcept(const Op& op, llvm::ArrayRef<int> whole,
+                                  llvm::StringRef partial) {
+  TP_RETURN_IF_ERROR(CheckRuleInputs(op, 1));
+  const TensorType& type = op.operand(0)->type();
+  RuleMaker rule(op);
+  for (int i = 0; i < type.ndim(); ++i) {
+    bool keep = llvm::is_contained(whole, i);
+    int factor = keep ? rule.Whole(type.dims[i]) : rule.Pass(type.dims[i]);
+    rule.Operand(0, i, factor);
+    for (int r = 0; r < op.num_results(); ++r) {
+      const TensorType& result = op.result(r)->type();
+      if (result.ndim() != type.ndim()) {
+        return OpError(op, "has a result of other dims than its operand");
+      }
+      if (keep && !(result.dims[i] == type.dims[i])) {
+        rule.Result(r, i, rule.Whole(result.dims[i]));
+      } else {
+        rule.Result(r, i, factor);
+      }
+    }
+  }
+  for (int i = 1; i < op.num_operands(); ++i) rule.WholeOperand(i);
+  rule.Partial(partial);
+  return std::move(rule).Build();
+}
+
+absl::StatusOr<OpRule> ViewRule(const Op& op) {
+  TP_RETURN_IF_ERROR(CheckRuleInputs(op, 1));
+  ViewFactors view =
+      FactorView(op.operand(0)->type().dims, op.result()->type().dims);
+  OpRule rule;
+  rule.factors = std::move(view.factors);
+  // A second operand lends its shape only; the kernel reads its local one.
+  rule.operands.push_back(std::move(view.from));
+  for (int i = 1; i < op.num_operands(); ++i) {
+    rule.operands.push_back(Has(op, i) ? view.to : TensorFactors());
+  }
+  rule.results.push_back(std::move(view.to));
+  rule.partial = {{0}};
+  return rule;
+}
+
+}  // namespace tp

@@ -1,0 +1,40 @@
+// The ops of the compiler itself. Their types are given where they are made;
+// what is inferred here holds while types are global.
+#include "ir/ops/families.h"
+#include "ir/ops/op_util.h"
+
+namespace tp {
+namespace {
+
+Types SymTypes(const Op& op, Assumptions&) {
+  TP_RETURN_IF_ERROR(IntAttr(op, "value").status());
+  return std::vector<TensorType>{{DType::kI64, {}}};
+}
+
+Types EmbeddingShardTypes(const Op& op, Assumptions&) {
+  TP_ASSIGN_OR_RETURN(TensorType weight, TypeOf(op, 0));
+  TP_ASSIGN_OR_RETURN(TensorType ids, TypeOf(op, 1));
+  TP_RETURN_IF_ERROR(IntAttr(op, "offset").status());
+  if (weight.ndim() != 2) return OpError(op, "the weight must have 2 dims");
+  TensorType result{weight.dtype, ids.dims};
+  result.dims.push_back(weight.dims[1]);
+  return std::vector<TensorType>{result};
+}
+
+}  // namespace
+
+void AddTpRows(OpRows& rows) {
+  for (const char* name : {"tp.all_reduce", "tp.all_gather",
+                           "tp.reduce_scatter", "tp.all_to_all"}) {
+    rows.push_back(Row(name, "replicate", "-", SameAsOperand0));
+    rows.back().traits = kCollective;
+  }
+  rows.push_back(Row("tp.reshard", "replicate", "-", SameAsOperand0));
+  rows.push_back(Row("tp.slice", "replicate", "-", SameAsOperand0));
+  rows.back().traits = kView;
+  rows.push_back(Row("tp.sym", "replicate", "-", SymTypes));
+  rows.push_back(
+      Row("tp.embedding_shard", "replicate", "-", EmbeddingShardTypes));
+}
+
+}  // namespace tp

@@ -277,6 +277,7 @@ class Parser {
     }
     Value* value = function.AddArgument(std::move(type), std::move(info));
     value->set_spec(std::move(spec));
+    value->set_name(name.KeptName());
     return Define(name, value);
   }
 

@@ -10,6 +10,7 @@
 // stay whole. Where running products meet, a new group starts, so that such
 // a knot does not spoil what lies between it and another one.
 
+#include <numeric>
 #include <string>
 #include <utility>
 
@@ -27,6 +28,16 @@ struct Side {
   llvm::SmallVector<SymExpr, 4> sizes;               // what is left of them
   llvm::SmallVector<std::pair<int, int>, 4> behind;  // (dim, factor)
 };
+
+// A divisor of both sizes: the greatest where they are constants, else the
+// smaller of the two if it divides the other.
+SymExpr CommonPart(const SymExpr& a, const SymExpr& b) {
+  if (a.is_constant() && b.is_constant())
+    return std::gcd(a.constant(), b.constant());
+  if (ExactDiv(b, a)) return a;
+  if (ExactDiv(a, b)) return b;
+  return 1;
+}
 
 class ViewFactorer {
  public:
@@ -115,18 +126,11 @@ class ViewFactorer {
     while (!from.dims.empty() && !to.dims.empty()) {
       const SymExpr a = front ? from.sizes.front() : from.sizes.back();
       const SymExpr b = front ? to.sizes.front() : to.sizes.back();
-      SymExpr size = a;
-      std::optional<SymExpr> from_rest = SymExpr(1);
-      std::optional<SymExpr> to_rest = ExactDiv(b, a);
-      if (!to_rest) {
-        size = b;
-        from_rest = ExactDiv(a, b);
-        to_rest = SymExpr(1);
-      }
-      if (!from_rest) return;
+      const SymExpr size = CommonPart(a, b);
+      if (size == 1) return;
       const int factor = AddFactor("d", size, FactorKind::kPass);
-      Take(from, factor, *from_rest, front);
-      Take(to, factor, *to_rest, front);
+      Take(from, factor, *ExactDiv(a, size), front);
+      Take(to, factor, *ExactDiv(b, size), front);
     }
   }
 

@@ -19,7 +19,7 @@ using llvm::StringRef;
 // LibTorch parses, compiles and frees nested source by recursion. What
 // torch.jit.save prints stays far below these.
 constexpr int kMaxNesting = 100;
-constexpr int kMaxOperatorsInARow = 100;
+constexpr int kMaxLinks = 100;
 constexpr size_t kMaxSourceBytes = size_t{64} << 20;
 
 bool TouchesTheSystem(StringRef name) {
@@ -269,25 +269,27 @@ absl::Status Scanner::Run() {
   return absl::OkStatus();
 }
 
+// Besides the names, checks how deep a tree the line's expressions make.
+// Chains such as a+b+c, not not x, x.y.z or f(x)(y)[z] grow it by a level per
+// link; commas end them, and brackets hold chains of their own.
 absl::Status Scanner::CheckLine(size_t begin, size_t end) const {
-  int operators = 0;
+  std::vector<int> links = {0};  // per open bracket
   for (size_t i = begin; i < end; ++i) {
     const Token& token = tokens_[i];
+    const bool sign = token.kind == Token::Kind::kSign;
     if (token.kind == Token::Kind::kName) TP_RETURN_IF_ERROR(CheckName(i));
-    // Chains such as a+b+c, not not x or x.y.z make deep trees; commas and
-    // brackets end them.
-    const bool links = token.kind == Token::Kind::kSign
-                           ? !StringRef("()[]{},:").contains(token.text)
-                           : Is(i, "not") || Is(i, "and") || Is(i, "or") ||
-                                 Is(i, "if") || Is(i, "await");
-    if (token.kind == Token::Kind::kSign &&
-        StringRef("([{,").contains(token.text))
-      operators = 0;
-    // A call or index of a result continues the chain: f(x)(y)[z].
-    const bool continues =
-        (Is(i, "(") || Is(i, "[")) && (Is(i - 1, ")") || Is(i - 1, "]"));
-    operators += links || continues;
-    if (operators > kMaxOperatorsInARow)
+    if (sign && StringRef("([{").contains(token.text)) {
+      links.back() += Is(i - 1, ")") || Is(i - 1, "]");
+      links.push_back(0);
+    } else if (sign && StringRef(")]}").contains(token.text)) {
+      if (links.size() > 1) links.pop_back();
+    } else if (Is(i, ",")) {
+      links.back() = 0;
+    } else {
+      links.back() += sign || Is(i, "not") || Is(i, "and") || Is(i, "or") ||
+                      Is(i, "if") || Is(i, "await");
+    }
+    if (links.back() > kMaxLinks)
       return absl::InvalidArgumentError(absl::StrCat(
           where_.str(), ":", token.line, ": an expression is nested too deep"));
   }

@@ -11,6 +11,11 @@ set(CMAKE_CXX_FLAGS_RELWITHDEBINFO "-O2 -g1 -DNDEBUG")
 set(CMAKE_CXX_FLAGS_RELEASE "-O3 -DNDEBUG")
 
 add_compile_options(-Wall -Wextra)
+if(CMAKE_CXX_COMPILER_ID STREQUAL GNU)
+  # GCC warns falsely about std::variant (maybe-uninitialized) and std::string
+  # (restrict) once it has inlined them.
+  add_compile_options(-Wno-maybe-uninitialized -Wno-restrict)
+endif()
 if(TP_WERROR)
   add_compile_options(-Werror)
 endif()

@@ -38,7 +38,7 @@ step() {
     sleep 0.2
     waited=$((waited + 1))
     if ((waited % 50 == 0)); then
-      say "  $name: $(tail -n 1 "$log" | tr '\r' '\n' | tail -n 1 | cut -c1-90)"
+      say "  $name: $(tail -n 3 "$log" | tr '\r' '\n' | grep -v '^ *$' | tail -n 1 | cut -c1-90)"
     fi
   done
   wait "$pid" || code=$?

@@ -16,7 +16,9 @@ function (batch, length) -> such a tuple, which makes --alt possible.
 """
 import argparse
 import ast
+import hashlib
 import importlib
+import importlib.metadata
 import math
 import sys
 import warnings
@@ -253,6 +255,8 @@ def parse_arguments(argv):
     parser.add_argument("--script", action="store_true",
                         help="torch.jit.script instead of trace")
     parser.add_argument("--seed", type=int, default=1234)
+    parser.add_argument("--cached", action="store_true",
+                        help="with --zoo: keep files this exporter wrote")
     parser.add_argument("--list", action="store_true",
                         help="list the test models")
     options = parser.parse_args(argv)
@@ -260,6 +264,18 @@ def parse_arguments(argv):
     if given != 1 and not options.list:
         parser.error("name one of MODULE:FUNCTION, --zoo or --hf")
     return options
+
+
+def zoo_key(options):
+    """Changes with everything that decides what --zoo writes."""
+    digest = hashlib.sha256()
+    for path in sorted(Path(__file__).resolve().parent.glob("*.py")):
+        digest.update(path.read_bytes())
+    for package in ("torch", "transformers"):
+        digest.update(importlib.metadata.version(package).encode())
+    choices = (options.dtype, options.sizes, options.alt, options.seed)
+    digest.update(repr(choices).encode())
+    return digest.hexdigest()
 
 
 def jobs_of(options):
@@ -270,9 +286,14 @@ def jobs_of(options):
         if unknown:
             raise ValueError(f"no test model named {', '.join(unknown)}; "
                              f"there are {', '.join(models.names())}")
+        key = zoo_key(options)
         for name in wanted:
+            stamp = options.out / f".{name}.key"
+            if options.cached and stamp.exists() and stamp.read_text() == key:
+                continue
             torch.manual_seed(options.seed)
             yield models.build(name), name
+            stamp.write_text(key)
     elif options.hf:
         torch.manual_seed(options.seed)
         job = huggingface.build(options.hf, dict(options.set), options.attn,

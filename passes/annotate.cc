@@ -18,7 +18,7 @@ std::vector<std::string> NamesOf(const ArgumentInfo& info) {
   return names;
 }
 
-absl::Status RuleError(const UserRule& rule, std::string_view what) {
+absl::Status RuleError(const UserRule& rule, const std::string& what) {
   return absl::InvalidArgumentError(
       absl::StrCat(rule.source, ": rule \"", rule.pattern, "\": ", what));
 }

@@ -6,6 +6,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "ir/op_def.h"
+#include "ir/status.h"
 #include "ir/text.h"
 
 namespace tp {

@@ -5,6 +5,7 @@
 #include "absl/strings/str_cat.h"
 #include "ir/collectives.h"
 #include "ir/op_def.h"
+#include "ir/status.h"
 #include "ir/text.h"
 #include "passes/pass.h"
 #include "passes/strategy.h"

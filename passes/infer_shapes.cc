@@ -1,5 +1,6 @@
 #include "absl/strings/str_cat.h"
 #include "ir/op_def.h"
+#include "ir/status.h"
 #include "ir/text.h"
 #include "passes/pass.h"
 

@@ -11,6 +11,7 @@
 // whole, its parts are sliced from there instead of communicated.
 #include "ir/builder.h"
 #include "ir/op_def.h"
+#include "ir/status.h"
 #include "llvm/ADT/DenseMap.h"
 #include "passes/pass.h"
 #include "passes/strategy.h"

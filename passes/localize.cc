@@ -16,6 +16,7 @@
 #include "ir/op_def.h"
 #include "ir/schedule.h"
 #include "ir/shard_extent.h"
+#include "ir/status.h"
 #include "ir/text.h"
 #include "passes/fuse_local.h"
 #include "passes/pass.h"

@@ -6,6 +6,7 @@
 #include "absl/strings/str_cat.h"
 #include "ir/builder.h"
 #include "ir/collectives.h"
+#include "ir/status.h"
 #include "ir/text.h"
 #include "passes/pass.h"
 #include "passes/strategy.h"

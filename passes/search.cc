@@ -16,6 +16,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
+#include "ir/status.h"
 #include "ir/text.h"
 #include "passes/candidates.h"
 #include "passes/cost_network.h"

@@ -3,6 +3,7 @@
 #include <limits>
 
 #include "absl/strings/str_cat.h"
+#include "ir/status.h"
 #include "ir/text.h"
 
 namespace tp {

@@ -1,0 +1,97 @@
+#include "codegen/manifest.h"
+
+#include "llvm/Support/JSON.h"
+#include "llvm/Support/raw_ostream.h"
+
+namespace tp {
+namespace {
+
+using llvm::json::Array;
+using llvm::json::Object;
+
+Array DimsJson(const TensorType& type) {
+  Array dims;
+  for (const SymExpr& dim : type.dims) dims.push_back(dim.ToString());
+  return dims;
+}
+
+Object TensorJson(std::string name, const TensorType& type) {
+  return Object{{"name", std::move(name)},
+                {"dtype", std::string(Name(type.dtype))},
+                {"dims", DimsJson(type)}};
+}
+
+Object EntryJson(const Function& function) {
+  Array inputs;
+  for (size_t i = 0; i < function.arguments().size(); ++i)
+    if (!function.arguments()[i].is_weight())
+      inputs.push_back(TensorJson(function.arguments()[i].name,
+                                  function.body().arguments()[i]->type()));
+  Array outputs;
+  int index = 0;
+  for (const Value* result : function.body().results())
+    outputs.push_back(TensorJson("output_" + std::to_string(index++),
+                                 result->type()));
+  return Object{{"name", function.name()},
+                {"inputs", std::move(inputs)},
+                {"outputs", std::move(outputs)}};
+}
+
+Array SymbolsJson(const Assumptions& assumptions) {
+  Array symbols;
+  for (const SymbolInfo& symbol : assumptions.symbols())
+    symbols.push_back(Object{{"name", symbol.name},
+                             {"hint", symbol.hint},
+                             {"input", symbol.input},
+                             {"dim", symbol.dim}});
+  return symbols;
+}
+
+Array GuardsJson(const Assumptions& assumptions) {
+  Array guards;
+  for (const Guard& guard : assumptions.guards())
+    guards.push_back(Object{{"lhs", guard.lhs.ToString()},
+                            {"relation", ToString(guard.relation)},
+                            {"rhs", guard.rhs.ToString()},
+                            {"reason", guard.reason},
+                            {"where", ToString(guard.location)}});
+  return guards;
+}
+
+}  // namespace
+
+std::string ManifestJson(const Module& planned, const ManifestInfo& info) {
+  Array mesh;
+  for (const MeshAxis& axis : planned.mesh().axes())
+    mesh.push_back(Object{{"name", axis.name}, {"size", axis.size}});
+  Array entries;
+  for (const auto& function : planned.functions())
+    entries.push_back(EntryJson(*function));
+  Object files;
+  for (const PackageFile& file : info.files)
+    files[file.name] = Object{{"sha256", file.sha256}, {"bytes", file.bytes}};
+  Array ranks;
+  for (int64_t bytes : info.rank_weight_bytes)
+    ranks.push_back(Object{{"weight_bytes", bytes}});
+  Array notes;
+  for (const std::string& note : info.notes) notes.push_back(note);
+
+  Object root{{"format_version", 1},
+              {"tool_version", info.tool_version},
+              {"torch_version", info.torch_version},
+              {"model", info.model},
+              {"mesh", std::move(mesh)},
+              {"entries", std::move(entries)},
+              {"symbols", SymbolsJson(planned.assumptions())},
+              {"guards", GuardsJson(planned.assumptions())},
+              {"files", std::move(files)},
+              {"schedule_sha256", info.schedule_sha256},
+              {"ranks", std::move(ranks)},
+              {"notes", std::move(notes)}};
+  std::string text;
+  llvm::raw_string_ostream stream(text);
+  stream << llvm::formatv("{0:2}", llvm::json::Value(std::move(root))) << "\n";
+  return text;
+}
+
+}  // namespace tp

@@ -1,0 +1,33 @@
+// manifest.json: what a package holds and what it assumed.
+#ifndef TP_CODEGEN_MANIFEST_H_
+#define TP_CODEGEN_MANIFEST_H_
+
+#include <string>
+#include <vector>
+
+#include "ir/module.h"
+
+namespace tp {
+
+struct PackageFile {
+  std::string name;    // relative to the package
+  std::string sha256;  // hex
+  int64_t bytes = 0;
+};
+
+struct ManifestInfo {
+  std::string tool_version;
+  std::string torch_version;
+  std::string model;  // file name of the source model
+  std::string schedule_sha256;
+  std::vector<PackageFile> files;
+  std::vector<int64_t> rank_weight_bytes;  // one per rank
+  std::vector<std::string> notes;
+};
+
+// Deterministic: no times, no absolute paths.
+std::string ManifestJson(const Module& planned, const ManifestInfo& info);
+
+}  // namespace tp
+
+#endif  // TP_CODEGEN_MANIFEST_H_

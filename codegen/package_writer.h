@@ -1,0 +1,38 @@
+// Writes a package: one program and one weight file per rank, the plan and
+// the manifest.
+#ifndef TP_CODEGEN_PACKAGE_WRITER_H_
+#define TP_CODEGEN_PACKAGE_WRITER_H_
+
+#include <functional>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "ir/module.h"
+#include "ir/weight_source.h"
+
+namespace tp {
+
+struct PackageOptions {
+  std::string model;          // file name of the source, for messages
+  std::string torch_version;  // LibTorch that read the model
+  std::vector<std::string> notes;
+  // Called before each rank's weights are written; may be empty.
+  std::function<void(int64_t rank, int64_t num_ranks)> progress;
+};
+
+// Writes everything to a temporary folder beside `dir`, then renames it, the
+// manifest being written last: an interrupted or failed call leaves nothing
+// that looks like a package, and an old package at `dir` stays until the new
+// one is complete. `programs` holds one module per rank (MakeRankPrograms).
+// kAlreadyExists if `dir` exists and is no package; kResourceExhausted or
+// kUnknown with the system's reason if the disk is full or not writable.
+absl::Status WritePackage(
+    const std::string& dir, const Module& planned,
+    const std::vector<std::unique_ptr<Module>>& programs,
+    const WeightSource& weights, const PackageOptions& options);
+
+}  // namespace tp
+
+#endif  // TP_CODEGEN_PACKAGE_WRITER_H_

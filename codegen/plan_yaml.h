@@ -1,0 +1,20 @@
+// plan.yaml: every placement and why, for people; a valid --config.
+#ifndef TP_CODEGEN_PLAN_YAML_H_
+#define TP_CODEGEN_PLAN_YAML_H_
+
+#include <string>
+
+#include "ir/module.h"
+
+namespace tp {
+
+// The plan of a module that PlanPipeline finished. `model` is the file name
+// of the source model.
+std::string PlanYaml(const Module& planned, const std::string& model);
+
+// "split 1 groups=3 chunk=12", "replicate": a placement as rules say it.
+std::string StateText(const Placement& placement);
+
+}  // namespace tp
+
+#endif  // TP_CODEGEN_PLAN_YAML_H_

@@ -1,0 +1,60 @@
+#include "ir/file_digest.h"
+
+#include <cerrno>
+#include <cstdio>
+#include <cstring>
+#include <memory>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "llvm/ADT/StringExtras.h"
+#include "llvm/Support/SHA256.h"
+
+namespace tp {
+namespace {
+
+struct CloseFile {
+  void operator()(std::FILE* file) const { std::fclose(file); }
+};
+using File = std::unique_ptr<std::FILE, CloseFile>;
+
+absl::Status SystemError(const std::string& action, const std::string& path,
+                         int error) {
+  const std::string text =
+      absl::StrCat("cannot ", action, " ", path, ": ", std::strerror(error));
+  return error == ENOENT ? absl::NotFoundError(text)
+                         : absl::UnavailableError(text);
+}
+
+}  // namespace
+
+std::string Sha256Hex(llvm::StringRef bytes) {
+  llvm::SHA256 hasher;
+  hasher.update(bytes);
+  return llvm::toHex(hasher.final(), /*LowerCase=*/true);
+}
+
+absl::Status WriteTextFile(const std::string& path, llvm::StringRef text) {
+  File file(std::fopen(path.c_str(), "wb"));
+  if (file == nullptr) return SystemError("create", path, errno);
+  if (std::fwrite(text.data(), 1, text.size(), file.get()) != text.size() ||
+      std::fflush(file.get()) != 0)
+    return SystemError("write", path, errno);
+  if (std::fclose(file.release()) != 0)
+    return SystemError("write", path, errno);
+  return absl::OkStatus();
+}
+
+absl::StatusOr<std::string> ReadTextFile(const std::string& path) {
+  File file(std::fopen(path.c_str(), "rb"));
+  if (file == nullptr) return SystemError("open", path, errno);
+  std::string text;
+  std::vector<char> buffer(1 << 16);
+  while (size_t read =
+             std::fread(buffer.data(), 1, buffer.size(), file.get()))
+    text.append(buffer.data(), read);
+  if (std::ferror(file.get())) return SystemError("read", path, errno);
+  return text;
+}
+
+}  // namespace tp

@@ -1,0 +1,363 @@
+#include "passes/plan_summary.h"
+
+#include <algorithm>
+#include <map>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
+#include "absl/strings/str_join.h"
+#include "ir/op_def.h"
+#include "ir/schedule.h"
+#include "ir/shard_extent.h"
+#include "ir/status.h"
+#include "llvm/ADT/DenseMap.h"
+#include "llvm/Support/FormatVariadic.h"
+#include "llvm/Support/JSON.h"
+#include "passes/strategy.h"
+
+namespace tp {
+namespace {
+
+int64_t HintOf(const SymExpr& expr, const Module& module) {
+  absl::StatusOr<int64_t> value = module.assumptions().Hint(expr);
+  return value.ok() ? *value : 1;
+}
+
+std::string PlainSource(const Location& location) {
+  if (location.file.empty()) return "";
+  return absl::StrCat(location.file, ":", location.line);
+}
+
+// Bytes of the part of a value that a rank holds, by the example sizes.
+int64_t LocalBytes(const Value& value, const Module& module, int64_t rank) {
+  int64_t bytes = ByteSize(value.type().dtype);
+  for (const SymExpr& dim : value.type().dims) bytes *= HintOf(dim, module);
+  const auto coordinates = module.mesh().Coordinates(rank);
+  for (int axis = 0; axis < module.mesh().ndim(); ++axis) {
+    const Placement placement = PlacementOn(value, axis);
+    if (!placement.is_shard()) continue;
+    const SymExpr& size = placement.factor().size;
+    const int64_t whole = HintOf(size, module);
+    const int64_t part =
+        HintOf(ShardExtentOf(size, module.mesh().axis(axis).size,
+                             coordinates[axis])
+                   .extent,
+               module);
+    bytes = whole == 0 ? 0 : bytes / whole * part;
+  }
+  return bytes;
+}
+
+std::string ImbalanceOf(const WeightSummary& weight, const Value& value,
+                        const Module& module) {
+  const auto ranks = static_cast<double>(module.mesh().num_ranks());
+  const int64_t largest = *std::max_element(weight.local_bytes.begin(),
+                                            weight.local_bytes.end());
+  if (static_cast<double>(largest) * ranks <=
+      1.15 * static_cast<double>(weight.bytes))
+    return "";
+  const Placement placement = PlacementOn(value, 0);
+  if (placement.is_replicate())
+    return "held whole: no use of it splits without more communication";
+  return absl::StrCat("its factor of ", placement.factor().size.ToString(),
+                      " does not divide by ", module.mesh().num_ranks(),
+                      " ranks");
+}
+
+WeightSummary SummarizeWeight(const Module& module, const ArgumentInfo& info,
+                              const Value& value) {
+  WeightSummary weight;
+  weight.name = info.name;
+  weight.aliases = info.aliases;
+  weight.dtype = std::string(Name(value.type().dtype));
+  weight.bytes = ByteSize(value.type().dtype);
+  for (const SymExpr& dim : value.type().dims) {
+    weight.shape.push_back(HintOf(dim, module));
+    weight.bytes *= weight.shape.back();
+  }
+  weight.placement = ToString(value.spec());
+  for (int64_t rank = 0; rank < module.mesh().num_ranks(); ++rank)
+    weight.local_bytes.push_back(LocalBytes(value, module, rank));
+  weight.imbalance = ImbalanceOf(weight, value, module);
+  return weight;
+}
+
+// Peak bytes of live results, with values freed at their last use and views
+// counted with what they show.
+int64_t PeakActivations(const Function& function, const Module& module,
+                        int64_t rank) {
+  llvm::DenseMap<const Value*, const Value*> owner;
+  llvm::DenseMap<const Value*, int> last_use;
+  const auto owner_of = [&](const Value* value) {
+    auto it = owner.find(value);
+    return it == owner.end() ? value : it->second;
+  };
+  int index = 0;
+  for (const auto& op : function.body().ops()) {
+    const OpDef* def = FindOpDef(*op);
+    const bool view = def != nullptr && (def->traits & kView);
+    for (const Value* operand : op->operands())
+      if (operand != nullptr) last_use[owner_of(operand)] = index;
+    for (int i = 0; i < op->num_results(); ++i) {
+      if (view && op->operand_or_null(0) != nullptr)
+        owner[op->result(i)] = owner_of(op->operand(0));
+      else
+        last_use[op->result(i)] = index;
+    }
+    ++index;
+  }
+  for (const Value* result : function.body().results())
+    last_use[owner_of(result)] = index;
+
+  std::map<int, int64_t> freed;
+  int64_t live = 0;
+  int64_t peak = 0;
+  index = 0;
+  for (const auto& op : function.body().ops()) {
+    for (int i = 0; i < op->num_results(); ++i) {
+      const Value* result = op->result(i);
+      if (owner_of(result) != result) continue;
+      const int64_t bytes = LocalBytes(*result, module, rank);
+      live += bytes;
+      freed[last_use[result]] += bytes;
+    }
+    peak = std::max(peak, live);
+    live -= freed[index];
+    ++index;
+  }
+  return peak;
+}
+
+void AddCollective(const Op& op, const Module& module, PlanSummary& summary) {
+  CollectiveSummary collective;
+  collective.kind = op.name().substr(sizeof("tp.") - 1);
+  if (const Attribute* axis = op.attribute("axis"))
+    collective.axis = axis->as_string();
+  collective.bytes = static_cast<int64_t>(
+      HintBytes(op.result()->type(), module.assumptions()));
+  const Op* producer = op.operand(0)->op();
+  collective.op = producer != nullptr ? producer->name() : "argument";
+  const Location& location =
+      producer != nullptr ? producer->location() : op.location();
+  collective.module = location.module_path;
+  collective.source = PlainSource(location);
+  summary.collectives.push_back(std::move(collective));
+}
+
+absl::Status AddTimes(const Function& function, const Module& module,
+                      const CostModel& cost, PlanSummary& summary) {
+  const int64_t axis_size =
+      module.mesh().ndim() > 0 ? module.mesh().axis(0).size : 1;
+  for (const auto& op : function.body().ops()) {
+    const CollectiveKind kind = KindOf(*op);
+    if (Communicates(kind)) {
+      summary.communicate_us += ReshardMicroseconds(
+          cost, op->result()->type(), PlacementOn(*op->operand(0), 0),
+          PlacementOn(*op->result(), 0), axis_size, module.assumptions());
+      continue;
+    }
+    double share = 1;
+    if (kind == CollectiveKind::kNone && module.mesh().ndim() > 0) {
+      TP_ASSIGN_OR_RETURN(OpRule rule, RuleOf(*op));
+      TP_ASSIGN_OR_RETURN(Strategy strategy,
+                          DeriveStrategy(*op, rule, module, 0, cost));
+      if (strategy.kind == Strategy::Kind::kSplit)
+        share = LargestShare(strategy.split.within.size, axis_size,
+                             module.assumptions());
+    }
+    summary.compute_us += OpMicroseconds(cost, *op, share,
+                                         module.assumptions());
+  }
+  return absl::OkStatus();
+}
+
+std::string Bytes(double bytes) {
+  const char* const units[] = {"B", "KiB", "MiB", "GiB", "TiB"};
+  int unit = 0;
+  while (bytes >= 1024 && unit < 4) {
+    bytes /= 1024;
+    ++unit;
+  }
+  return unit == 0 ? absl::StrFormat("%.0f B", bytes)
+                   : absl::StrFormat("%.2f %s", bytes, units[unit]);
+}
+
+std::string ShapeText(const WeightSummary& weight) {
+  return absl::StrCat(weight.dtype, "[", absl::StrJoin(weight.shape, ","),
+                      "]");
+}
+
+std::string CollectivesText(const PlanSummary& summary) {
+  std::map<std::string, std::pair<int, int64_t>> by_kind;
+  for (const CollectiveSummary& collective : summary.collectives) {
+    ++by_kind[collective.kind].first;
+    by_kind[collective.kind].second += collective.bytes;
+  }
+  if (by_kind.empty()) return "none";
+  return absl::StrJoin(
+      by_kind, ", ", [](std::string* out, const auto& entry) {
+        absl::StrAppend(out, entry.second.first, " ", entry.first, " (",
+                        Bytes(static_cast<double>(entry.second.second)), ")");
+      });
+}
+
+}  // namespace
+
+int64_t PlanSummary::total_weight_bytes() const {
+  int64_t sum = 0;
+  for (const WeightSummary& weight : weights) sum += weight.bytes;
+  return sum;
+}
+
+int64_t PlanSummary::split_weight_bytes() const {
+  int64_t sum = 0;
+  for (const WeightSummary& weight : weights)
+    if (*std::max_element(weight.local_bytes.begin(),
+                          weight.local_bytes.end()) < weight.bytes)
+      sum += weight.bytes;
+  return sum;
+}
+
+int64_t PlanSummary::largest_rank_bytes() const {
+  int64_t largest = 0;
+  for (const MemorySummary& rank : memory)
+    largest = std::max(largest, rank.weights);
+  return largest;
+}
+
+absl::StatusOr<PlanSummary> Summarize(const Module& planned,
+                                      const CostModel& cost) {
+  PlanSummary summary;
+  summary.mesh = planned.mesh().ToString();
+  summary.memory.resize(planned.mesh().num_ranks());
+  for (const auto& function : planned.functions()) {
+    for (size_t i = 0; i < function->arguments().size(); ++i) {
+      const ArgumentInfo& info = function->arguments()[i];
+      if (!info.is_weight()) continue;
+      summary.weights.push_back(SummarizeWeight(
+          planned, info, *function->body().arguments()[i]));
+      for (size_t rank = 0; rank < summary.memory.size(); ++rank)
+        summary.memory[rank].weights +=
+            summary.weights.back().local_bytes[rank];
+    }
+    for (const auto& op : function->body().ops())
+      if (Communicates(KindOf(*op))) AddCollective(*op, planned, summary);
+    for (size_t rank = 0; rank < summary.memory.size(); ++rank)
+      summary.memory[rank].activations =
+          std::max(summary.memory[rank].activations,
+                   PeakActivations(*function, planned,
+                                   static_cast<int64_t>(rank)));
+    TP_RETURN_IF_ERROR(AddTimes(*function, planned, cost, summary));
+  }
+  for (MemorySummary& rank : summary.memory)
+    rank.peak = rank.weights + rank.activations;
+  return summary;
+}
+
+std::string SummaryText(const PlanSummary& summary, bool all_weights) {
+  const auto total = static_cast<double>(summary.total_weight_bytes());
+  std::string text = absl::StrFormat(
+      "mesh         %s\nweights      %s in all, %.1f%% split\n", summary.mesh,
+      Bytes(total),
+      total == 0 ? 0.0
+                 : 100.0 * static_cast<double>(summary.split_weight_bytes()) /
+                       total);
+  for (size_t rank = 0; rank < summary.memory.size(); ++rank)
+    absl::StrAppend(
+        &text,
+        absl::StrFormat(
+            "rank %-7d weights %s, activations %s, peak %s\n", rank,
+            Bytes(static_cast<double>(summary.memory[rank].weights)),
+            Bytes(static_cast<double>(summary.memory[rank].activations)),
+            Bytes(static_cast<double>(summary.memory[rank].peak))));
+  absl::StrAppend(&text, "collectives  ", CollectivesText(summary), "\n");
+  absl::StrAppend(&text,
+                  absl::StrFormat("predicted    compute %.0f us, communicate "
+                                  "%.0f us per step\n",
+                                  summary.compute_us, summary.communicate_us));
+  size_t width = 6;
+  for (const WeightSummary& weight : summary.weights)
+    width = std::max(width, weight.name.size());
+  for (const WeightSummary& weight : summary.weights) {
+    if (!all_weights && weight.imbalance.empty()) continue;
+    absl::StrAppend(&text,
+                    absl::StrFormat("  %-*s %-18s %-18s", static_cast<int>(width),
+                                    weight.name, ShapeText(weight),
+                                    weight.placement));
+    if (!weight.aliases.empty())
+      absl::StrAppend(&text, " = ", absl::StrJoin(weight.aliases, ", "));
+    if (!weight.imbalance.empty())
+      absl::StrAppend(&text, " (", weight.imbalance, ")");
+    absl::StrAppend(&text, "\n");
+  }
+  return text;
+}
+
+std::string SummaryJson(const PlanSummary& summary) {
+  using llvm::json::Array;
+  using llvm::json::Object;
+  Array weights;
+  for (const WeightSummary& weight : summary.weights) {
+    Object entry{{"name", weight.name},     {"aliases", Array(weight.aliases)},
+                 {"shape", Array(weight.shape)}, {"dtype", weight.dtype},
+                 {"bytes", weight.bytes},   {"placement", weight.placement},
+                 {"local_bytes", Array(weight.local_bytes)}};
+    if (!weight.imbalance.empty()) entry["imbalance"] = weight.imbalance;
+    weights.push_back(std::move(entry));
+  }
+  Array collectives;
+  for (const CollectiveSummary& collective : summary.collectives)
+    collectives.push_back(Object{{"kind", collective.kind},
+                                 {"axis", collective.axis},
+                                 {"bytes", collective.bytes},
+                                 {"phase", "forward"},
+                                 {"op", collective.op},
+                                 {"module", collective.module},
+                                 {"source", collective.source}});
+  Array memory;
+  for (const MemorySummary& rank : summary.memory)
+    memory.push_back(Object{{"weights", rank.weights},
+                            {"gradients", 0},
+                            {"optimizer", 0},
+                            {"activations", rank.activations},
+                            {"buffers", 0},
+                            {"peak", rank.peak}});
+  Object root{
+      {"version", 1},
+      {"mesh", summary.mesh},
+      {"weights", std::move(weights)},
+      {"collectives", std::move(collectives)},
+      {"memory", std::move(memory)},
+      {"predicted",
+       Object{{"step_us", summary.compute_us + summary.communicate_us},
+              {"compute_us", summary.compute_us},
+              {"communicate_us", summary.communicate_us}}}};
+  return llvm::formatv("{0:2}", llvm::json::Value(std::move(root))).str() +
+         "\n";
+}
+
+std::string OpsText(const Module& planned) {
+  std::string text;
+  for (const auto& function : planned.functions()) {
+    absl::StrAppend(&text, "@", function->name(), "\n");
+    for (const auto& op : function->body().ops()) {
+      std::vector<std::string> operands;
+      for (const Value* operand : op->operands())
+        operands.push_back(operand == nullptr ? "none"
+                                              : ToString(operand->spec()));
+      const std::string result =
+          op->num_results() == 0
+              ? ""
+              : absl::StrCat(ToString(op->result()->type()), " ",
+                             ToString(op->result()->spec()));
+      absl::StrAppend(&text, absl::StrFormat(
+                                 "%-28s %-36s (%s) -> %s  %s\n",
+                                 op->location().module_path, op->name(),
+                                 absl::StrJoin(operands, ", "), result,
+                                 PlainSource(op->location())));
+    }
+  }
+  return text;
+}
+
+}  // namespace tp

@@ -291,9 +291,11 @@ absl::Status SafetensorsWriter::Declare(llvm::StringRef name, DType dtype,
   for (int64_t size : sizes)
     if (size < 0 || llvm::MulOverflow(bytes, size, bytes))
       return error("a size is negative or overflows");
-  if (llvm::AddOverflow(declared_bytes_, bytes, declared_bytes_))
+  int64_t total = 0;
+  if (llvm::AddOverflow(declared_bytes_, bytes, total))
     return error("the file's size overflows");
   if (!names_.insert(name).second) return error("the name is taken");
+  declared_bytes_ = total;
   tensors_.push_back({name.str(), dtype, sizes.vec(), bytes});
   return absl::OkStatus();
 }

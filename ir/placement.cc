@@ -117,7 +117,7 @@ absl::StatusOr<Placement> ParsePlacement(llvm::StringRef text,
   rest = whole;
   if (!rest.consume_front("S(") || !rest.consume_back(")"))
     return PlacementError(
-        whole, "expected R, S(dim), S(dim:left x[size]x right) or P(sum)");
+        whole, "expected R, S(dim), S(dim:LEFTx[SIZE]xRIGHT) or P(sum)");
   const auto [dim_text, box_text] = rest.split(':');
   const int ndim = static_cast<int>(dims.size());
   int dim;

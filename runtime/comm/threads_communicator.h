@@ -4,6 +4,7 @@
 #ifndef TP_RUNTIME_COMM_THREADS_COMMUNICATOR_H_
 #define TP_RUNTIME_COMM_THREADS_COMMUNICATOR_H_
 
+#include <functional>
 #include <memory>
 #include <vector>
 
@@ -19,6 +20,9 @@ struct ThreadsOptions {
   // How long a wait spins before the thread sleeps. Negative: chosen here;
   // zero when there are more ranks than cores this process may run on.
   absl::Duration spin = absl::Microseconds(-1);
+  // Called by every rank between the steps of the protocol, for tests that
+  // look for orders of events that seldom happen.
+  std::function<void()> delay_for_tests;
 };
 
 // The ends of a new group of `world_size` ranks, in rank order. They share

@@ -96,7 +96,9 @@ bool SameCall(const Call& a, const Call& b) {
 }  // namespace
 
 ThreadsWorld::ThreadsWorld(int world_size, const ThreadsOptions& options)
-    : timeout_(options.timeout), spin_(options.spin) {
+    : timeout_(options.timeout),
+      spin_(options.spin),
+      delay_for_tests_(options.delay_for_tests) {
   if (spin_ < absl::ZeroDuration()) {
     // A spinning thread would only keep the awaited one from its core.
     spin_ = world_size > UsableCores() ? absl::ZeroDuration() : kDefaultSpin;
@@ -167,8 +169,10 @@ absl::Status ThreadsGroup::Enter(int rank, uint64_t round, const Call& call,
   post.site = &site;
   PostCall(call, &post.call);
   const uint64_t step = 2 * round + 1;
+  world_->DelayForTests();
   Signal(post, round, step);
   absl::Status status = WaitForAll(rank, round, step, call, site);
+  world_->DelayForTests();
   if (status.ok()) status = CheckPosts(rank, round, buffers.staged);
   if (status.ok()) return status;
   return GiveUp(rank, round, std::move(status));
@@ -178,6 +182,7 @@ absl::Status ThreadsGroup::Leave(int rank, uint64_t round, const Call& call,
                                  const CallSite& site, WaitFor wait) {
   Post& post = PostOf(rank, round);
   const uint64_t step = 2 * round + 2;
+  world_->DelayForTests();
   if (wait == WaitFor::kNobody) {
     post.step.store(step, std::memory_order_release);
     return absl::OkStatus();
@@ -215,6 +220,7 @@ bool ThreadsGroup::AllReached(uint64_t round, uint64_t step) const {
 // Stores `step` and wakes the sleepers if it was the last one missing.
 void ThreadsGroup::Signal(Post& post, uint64_t round, uint64_t step) {
   post.step.store(step, std::memory_order_seq_cst);
+  world_->DelayForTests();
   if (bed_.sleepers.load(std::memory_order_seq_cst) > 0 &&
       AllReached(round, step)) {
     WakeAll();
@@ -261,6 +267,7 @@ absl::Status ThreadsGroup::Sleep(int rank, uint64_t round, uint64_t step,
   bool done = false;
   while (!done) {
     const uint32_t epoch = bed_.epoch.load(std::memory_order_seq_cst);
+    world_->DelayForTests();
     // Whatever happens from here on changes the epoch.
     if (world_->aborted()) return world_->status();
     bool left = false;
@@ -273,8 +280,11 @@ absl::Status ThreadsGroup::Sleep(int rank, uint64_t round, uint64_t step,
       if (AllReached(round, step)) return absl::OkStatus();
       return MissingRanks(rank, round, step, call, site, left);
     }
+    world_->DelayForTests();
     bed_.sleepers.fetch_add(1, std::memory_order_seq_cst);
+    world_->DelayForTests();
     done = AllReached(round, step);
+    world_->DelayForTests();
     if (!done) FutexWait(bed_.epoch, epoch, deadline - now);
     bed_.sleepers.fetch_sub(1, std::memory_order_seq_cst);
     done = done || AllReached(round, step);
@@ -317,6 +327,7 @@ absl::Status ThreadsGroup::CheckPosts(int rank, uint64_t round,
 // status once no peer touches this rank's buffers, call or site any more.
 absl::Status ThreadsGroup::GiveUp(int rank, uint64_t round, absl::Status why) {
   const absl::Status status = world_->Abort(std::move(why));
+  world_->DelayForTests();
   PostOf(rank, round).step.store(2 * round + 2, std::memory_order_seq_cst);
   for (int peer = 0; peer < size(); ++peer) {
     for (const Post& post : slots_[peer].posts) {

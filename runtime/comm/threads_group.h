@@ -28,6 +28,7 @@
 #include <atomic>
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <map>
 #include <memory>
 #include <mutex>
@@ -53,6 +54,9 @@ class ThreadsWorld {
 
   absl::Duration timeout() const { return timeout_; }
   absl::Duration spin() const { return spin_; }
+  void DelayForTests() const {
+    if (delay_for_tests_) delay_for_tests_();
+  }
 
   // Sequentially consistent, see above.
   bool aborted() const { return aborted_.load(std::memory_order_seq_cst); }
@@ -73,6 +77,7 @@ class ThreadsWorld {
 
   const absl::Duration timeout_;
   absl::Duration spin_;
+  const std::function<void()> delay_for_tests_;
   std::atomic<bool> aborted_{false};
   ThreadsGroup* root_group_ = nullptr;
 

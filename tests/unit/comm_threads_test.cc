@@ -1,34 +1,12 @@
-#include <thread>
 #include <vector>
 
 #include "gtest/gtest.h"
 #include "runtime/comm/threads_communicator.h"
 #include "tests/unit/comm_conformance.h"
+#include "tests/unit/comm_run_threads.h"
 
 namespace tp {
 namespace {
-
-std::vector<absl::Status> RunThreads(const ThreadsOptions& options,
-                                     int world_size, const RankBody& body) {
-  auto communicators = MakeThreadsCommunicators(world_size, options);
-  if (!communicators.ok()) return {communicators.status()};
-  std::vector<absl::Status> statuses(world_size);
-  std::vector<std::thread> threads;
-  for (int rank = 0; rank < world_size; ++rank) {
-    threads.emplace_back([&, rank] {
-      std::unique_ptr<Communicator> mine = std::move((*communicators)[rank]);
-      statuses[rank] = body(*mine);
-    });
-  }
-  for (std::thread& thread : threads) thread.join();
-  return statuses;
-}
-
-#if defined(__SANITIZE_THREAD__) || defined(__SANITIZE_ADDRESS__)
-constexpr int kSlowness = 10;
-#else
-constexpr int kSlowness = 1;
-#endif
 
 constexpr CommBackend kThreads = {
     "threads",

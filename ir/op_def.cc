@@ -57,6 +57,26 @@ const OpTable& Table() {
   return *table;
 }
 
+// "gpt2.py:12 in wpe: aten.mm(f32[2,3], f32[4,5])".
+std::string Describe(const Op& op) {
+  std::string text = ToString(op.location());
+  if (!text.empty()) text += ": ";
+  absl::StrAppend(&text, op.name(), "(");
+  for (int i = 0; i < op.num_operands(); ++i) {
+    const Value* value = op.operand(i);
+    absl::StrAppend(&text, i == 0 ? "" : ", ",
+                    value == nullptr ? "none" : ToString(value->type()));
+  }
+  return text + ")";
+}
+
+absl::StatusOr<OpRule> MakeRule(const OpDef& def, const Op& op) {
+  if (def.rule_fn != nullptr) return def.rule_fn(op);
+  if (def.rule == "replicate") return ReplicateRule(op);
+  if (def.rule == "pointwise") return PointwiseRule(def.partial, op);
+  return ParseRule(def.rule, def.partial, op);
+}
+
 }  // namespace
 
 const OpDef* FindOpDef(const Op& op) { return FindOpDef(op.name()); }
@@ -68,22 +88,21 @@ std::vector<const OpDef*> AllOpDefs() { return Table().All(); }
 absl::StatusOr<OpRule> RuleOf(const Op& op) {
   const OpDef* def = FindOpDef(op);
   if (def == nullptr) return ReplicateRule(op);
-  if (def->rule_fn != nullptr) return def->rule_fn(op);
-  if (def->rule == "replicate") return ReplicateRule(op);
-  if (def->rule == "pointwise") return PointwiseRule(def->partial, op);
-  return ParseRule(def->rule, def->partial, op);
+  absl::StatusOr<OpRule> rule = MakeRule(*def, op);
+  if (!rule.ok()) return Annotate(rule.status(), Describe(op));
+  return rule;
 }
 
 absl::StatusOr<std::vector<TensorType>> InferTypes(const Op& op,
                                                    Assumptions& assumptions) {
   const OpDef* def = FindOpDef(op);
   if (def == nullptr || def->shape == nullptr) {
-    std::string where = ToString(op.location());
     return absl::UnimplementedError(
-        absl::StrCat(where, where.empty() ? "" : ": ", op.name(),
-                     ": the op table has no row for this op"));
+        absl::StrCat(Describe(op), ": the op table has no row for this op"));
   }
-  return def->shape(op, assumptions);
+  absl::StatusOr<std::vector<TensorType>> types = def->shape(op, assumptions);
+  if (!types.ok()) return Annotate(types.status(), Describe(op));
+  return types;
 }
 
 }  // namespace tp

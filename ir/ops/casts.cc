@@ -19,7 +19,7 @@ Types CastLikeTypes(const Op& op, Assumptions&) {
   return std::vector<TensorType>{type};
 }
 
-// Operand 0 elementwise; others lend a dtype, so any split of them will do.
+// Operand 0 elementwise; others lend a dtype only (canonicalize drops them).
 absl::StatusOr<OpRule> CastRule(const Op& op) {
   TP_RETURN_IF_ERROR(CheckRuleInputs(op, 1));
   const TensorType& type = op.operand(0)->type();
@@ -29,7 +29,7 @@ absl::StatusOr<OpRule> CastRule(const Op& op) {
     rule.Operand(0, i, factor);
     rule.Result(0, i, factor);
   }
-  for (int i = 1; i < op.num_operands(); ++i) rule.PassOperand(i);
+  for (int i = 1; i < op.num_operands(); ++i) rule.WholeOperand(i);
   if (PartialSurvivesCast(type.dtype, op.result()->type().dtype)) {
     rule.Partial("0");
   }

@@ -39,8 +39,8 @@ Types LikeTypes(const Op& op, Assumptions&) {
   return std::vector<TensorType>{type};
 }
 
-// Every dim of the result passes. Operands lend a dtype only, so any split
-// of them will do.
+// Every dim of the result passes. Operands lend a dtype only (canonicalize
+// drops them).
 absl::StatusOr<OpRule> FillRule(const Op& op) {
   if (op.num_results() == 0) return OpError(op, "has no results");
   RuleMaker rule(op);
@@ -48,7 +48,7 @@ absl::StatusOr<OpRule> FillRule(const Op& op) {
   for (int d = 0; d < type.ndim(); ++d) {
     rule.Result(0, d, rule.Pass(type.dims[d]));
   }
-  for (int i = 0; i < op.num_operands(); ++i) rule.PassOperand(i);
+  for (int i = 0; i < op.num_operands(); ++i) rule.WholeOperand(i);
   return std::move(rule).Build();
 }
 

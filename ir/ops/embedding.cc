@@ -58,10 +58,10 @@ Types OneHotTypes(const Op& op, Assumptions&) {
 }  // namespace
 
 void AddEmbeddingRows(OpRows& rows) {
-  OpDef row = Row("aten.embedding", "v+ h, ... -> ... h", "0", EmbeddingTypes);
-  row.saves = "1";
-  row.localize = LocalizeEmbedding;
-  rows.push_back(row);
+  rows.push_back(
+      Row("aten.embedding", "v+ h, ... -> ... h", "0", EmbeddingTypes));
+  rows.back().saves = "1";
+  rows.back().localize = LocalizeEmbedding;
   rows.push_back(Row("aten.one_hot", "... -> ... c^", "-", OneHotTypes));
 }
 

@@ -7,19 +7,6 @@
 namespace tp {
 namespace {
 
-std::string Describe(const Op& op) {
-  std::string text = ToString(op.location());
-  if (!text.empty()) text += ": ";
-  absl::StrAppend(&text, op.name(), "(");
-  for (int i = 0; i < op.num_operands(); ++i) {
-    if (i > 0) text += ", ";
-    const Value* value = op.operand(i);
-    text += value == nullptr ? "none" : ToString(value->type());
-  }
-  text += ")";
-  return text;
-}
-
 absl::Status AttrError(const Op& op, llvm::StringRef name,
                        std::string_view what) {
   const Attribute* attribute = op.attribute(name);
@@ -33,14 +20,12 @@ absl::Status AttrError(const Op& op, llvm::StringRef name,
 
 }  // namespace
 
-absl::Status OpError(const Op& op, std::string_view what) {
-  return absl::InvalidArgumentError(
-      absl::StrCat(Describe(op), ": ", std::string(what)));
+absl::Status OpError(const Op&, std::string_view what) {
+  return absl::InvalidArgumentError(std::string(what));
 }
 
-absl::Status OpUnsupported(const Op& op, std::string_view what) {
-  return absl::UnimplementedError(
-      absl::StrCat(Describe(op), ": ", std::string(what)));
+absl::Status OpUnsupported(const Op&, std::string_view what) {
+  return absl::UnimplementedError(std::string(what));
 }
 
 const TensorType* TypeOrNull(const Op& op, int operand) {

@@ -15,7 +15,8 @@ namespace tp {
 
 using Types = absl::StatusOr<std::vector<TensorType>>;
 
-// "gpt2.py:12 in wpe: aten.mm(f32[2,3], f32[4,5]): <what>".
+// Errors of shape functions and rules. InferTypes and RuleOf put in front
+// "gpt2.py:12 in wpe: aten.mm(f32[2,3], f32[4,5]): ".
 absl::Status OpError(const Op& op, std::string_view what);
 absl::Status OpUnsupported(const Op& op, std::string_view what);
 
@@ -118,20 +119,19 @@ class RuleMaker {
   int Reduce(SymExpr size, ReduceKind reduce = ReduceKind::kSum);
   void Operand(int operand, int dim, int factor);
   void Result(int result, int dim, int factor);
-  // A factor of its own for each dim of the operand (result).
+  // A whole factor for each dim of the operand (result).
   void WholeOperand(int operand);
-  void PassOperand(int operand);
   void WholeResult(int result);
   // Adds factor of a dim of result 0 to an operand broadcast against it.
   void BroadcastOperand(int operand, llvm::ArrayRef<int> result_factors);
   void Partial(llvm::StringRef column) { builder_.Partial(column); }
-  OpRule Build() &&;
+  OpRule Build() && { return std::move(builder_).Build(); }
 
  private:
-  int Add(SymExpr size, FactorKind kind, std::string name = "");
+  int Add(SymExpr size, FactorKind kind, std::string name,
+          ReduceKind reduce = ReduceKind::kSum);
   const Op& op_;
   RuleBuilder builder_;
-  std::vector<ReduceKind> reduces_;
   int count_ = 0;
 };
 

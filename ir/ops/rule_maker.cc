@@ -4,15 +4,15 @@
 
 namespace tp {
 
-int RuleMaker::Add(SymExpr size, FactorKind kind, std::string name) {
+int RuleMaker::Add(SymExpr size, FactorKind kind, std::string name,
+                   ReduceKind reduce) {
   if (size == SymExpr(1)) return -1;  // never split: no factor
   int index = count_++;
   if (name.empty()) {
     name = index < 26 ? std::string(1, static_cast<char>('a' + index))
                       : absl::StrCat("f", index);
   }
-  reduces_.push_back(ReduceKind::kSum);
-  return builder_.AddFactor(std::move(name), std::move(size), kind);
+  return builder_.AddFactor(std::move(name), std::move(size), kind, reduce);
 }
 
 int RuleMaker::Pass(SymExpr size, std::string name) {
@@ -20,13 +20,11 @@ int RuleMaker::Pass(SymExpr size, std::string name) {
 }
 
 int RuleMaker::Whole(SymExpr size) {
-  return Add(std::move(size), FactorKind::kWhole);
+  return Add(std::move(size), FactorKind::kWhole, "");
 }
 
 int RuleMaker::Reduce(SymExpr size, ReduceKind reduce) {
-  int factor = Add(std::move(size), FactorKind::kReduce);
-  if (factor >= 0) reduces_[factor] = reduce;
-  return factor;
+  return Add(std::move(size), FactorKind::kReduce, "", reduce);
 }
 
 void RuleMaker::Operand(int operand, int dim, int factor) {
@@ -52,13 +50,6 @@ void RuleMaker::WholeOperand(int operand) {
   }
 }
 
-void RuleMaker::PassOperand(int operand) {
-  const TensorType* type = TypeOrNull(op_, operand);
-  for (int i = 0; type != nullptr && i < type->ndim(); ++i) {
-    Operand(operand, i, Pass(type->dims[i]));
-  }
-}
-
 void RuleMaker::WholeResult(int result) {
   if (result >= op_.num_results()) return;
   const TensorType& type = op_.result(result)->type();
@@ -75,14 +66,6 @@ void RuleMaker::BroadcastOperand(int operand,
   for (int i = 1; i <= type->ndim() && i <= count; ++i) {
     Operand(operand, -i, result_factors[count - i]);
   }
-}
-
-OpRule RuleMaker::Build() && {
-  OpRule rule = std::move(builder_).Build();
-  for (size_t i = 0; i < reduces_.size(); ++i) {
-    rule.factors[i].reduce = reduces_[i];
-  }
-  return rule;
 }
 
 absl::StatusOr<OpRule> RuleExcept(const Op& op, llvm::ArrayRef<int> whole,

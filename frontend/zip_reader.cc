@@ -34,7 +34,9 @@ constexpr uint16_t kEncryptedFlags = 0x1 | 0x40 | 0x2000;
 constexpr size_t kMaxNameBytes = 4096;
 // Deflate cannot do better than this, so a larger claim is a lie.
 constexpr uint64_t kDeflateBestRatio = 1032;
-constexpr uint64_t kVerifyWindow = uint64_t{16} << 20;
+// How much of a record is looked at in one go.
+constexpr uint64_t kInflateWindow = uint64_t{16} << 20;
+constexpr uint64_t kVerifyWindow = uint64_t{1} << 20;
 
 // Where the central directory lies and what follows it.
 struct Directory {
@@ -399,7 +401,7 @@ absl::Status ZipReader::Inflate(const ZipEntry& entry, uint8_t* out) const {
   while (result == Z_OK) {
     if (stream.avail_in == 0 && consumed < entry.compressed_size) {
       const size_t size = static_cast<size_t>(
-          std::min(kVerifyWindow, entry.compressed_size - consumed));
+          std::min(kInflateWindow, entry.compressed_size - consumed));
       TP_ASSIGN_OR_RETURN(window,
                           file_->Map(entry.data_offset + consumed, size));
       consumed += size;
@@ -471,13 +473,16 @@ absl::StatusOr<Bytes> ZipReader::View(const ZipEntry& entry) const {
 absl::Status ZipReader::Verify(const ZipEntry& entry) const {
   if (verified_[entry.index]) return absl::OkStatus();
   if (entry.deflated) return View(entry).status();
+  // Copied rather than mapped: at this size reading beats page faults.
+  std::vector<uint8_t> window(
+      static_cast<size_t>(std::min(kVerifyWindow, entry.size)));
   uLong crc = 0;
   for (uint64_t done = 0; done < entry.size;) {
-    const size_t size =
-        static_cast<size_t>(std::min(kVerifyWindow, entry.size - done));
-    TP_ASSIGN_OR_RETURN(Bytes window,
-                        file_->Map(entry.data_offset + done, size));
-    crc = crc32_z(crc, window.data(), window.size());
+    const size_t size = static_cast<size_t>(
+        std::min<uint64_t>(window.size(), entry.size - done));
+    TP_RETURN_IF_ERROR(
+        file_->Read(entry.data_offset + done, size, window.data()));
+    crc = crc32_z(crc, window.data(), size);
     done += size;
   }
   return CheckCrc(entry, crc);

@@ -130,6 +130,9 @@ absl::Status WritePackage(const std::string& dir, const Module& planned,
     TP_RETURN_IF_ERROR(AddRank(folder.path(), rank, planned, *programs[rank],
                                weights, info));
   }
+  // The whole plan with its collectives, for tp-inspect.
+  TP_RETURN_IF_ERROR(
+      AddText(folder.path(), "plan.tpir", Print(planned), info));
   TP_RETURN_IF_ERROR(AddText(folder.path(), "plan.yaml",
                              PlanYaml(planned, options.model), info));
   TP_RETURN_IF_ERROR(

@@ -13,7 +13,8 @@ std::string Quoted(llvm::StringRef text) {
     if (c == '"' || c == '\\') quoted += '\\';
     quoted += c;
   }
-  return quoted + "\"";
+  quoted += '"';
+  return quoted;
 }
 
 Placement PlacementOf(const Value& value, int axis) {

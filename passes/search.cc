@@ -80,8 +80,8 @@ class Search {
   }
 
   // Microseconds per byte of weights on the busiest rank: splitting a matrix
-  // of average size is worth ten gathers of the largest activation, while a
-  // bias or a norm's scale, hundreds of times smaller, is worth none.
+  // of average size in two is worth four gathers of the largest activation,
+  // while a bias or a norm's scale, hundreds of times smaller, is worth none.
   double WeightPrice() const {
     double matrix_bytes = 0;
     int matrices = 0;
@@ -104,7 +104,17 @@ class Search {
                              context_.cost, entry.op->result(i)->type(),
                              strategy.results[i], Placement::Replicate(),
                              axis_size_, module_.assumptions()));
-    return 20 * dearest / (matrix_bytes / matrices);
+    return 8 * dearest / (matrix_bytes / matrices);
+  }
+
+  // What the busiest rank holds of a split weight. Up to 15 % above an even
+  // part counts as even: 8 heads over 3 ranks (3/8) are not worth cutting a
+  // head, which takes a collective to undo.
+  double PricedShare(const SymExpr& factor_size) const {
+    const double share =
+        LargestShare(factor_size, axis_size_, module_.assumptions());
+    const double even = 1.0 / static_cast<double>(axis_size_);
+    return share <= 1.15 * even ? even : share;
   }
 
   void AddWeights() {
@@ -116,8 +126,7 @@ class Search {
       for (const Placement& placement : candidates_.arguments[i]) {
         double share = 1;
         if (placement.is_shard())
-          share = LargestShare(placement.factor().size, axis_size_,
-                               module_.assumptions());
+          share = PricedShare(placement.factor().size);
         const bool weight = function_.arguments()[i].is_weight();
         costs.push_back(weight ? price * bytes * share : 0);
       }

@@ -1,0 +1,341 @@
+// tp-compile: a TorchScript model in, one program and one weight file per
+// rank out.
+#include <unistd.h>
+
+#include <chrono>
+#include <cstdio>
+#include <cstring>
+#include <filesystem>
+#include <iostream>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
+#include "codegen/package_writer.h"
+#include "codegen/plan_yaml.h"
+#include "frontend/config_reader.h"
+#include "frontend/torchscript_importer.h"
+#include "ir/file_digest.h"
+#include "ir/safetensors.h"
+#include "ir/status.h"
+#include "ir/text.h"
+#include "passes/pass.h"
+#include "passes/plan_summary.h"
+#include "tools/command_line.h"
+
+namespace tp {
+namespace {
+
+constexpr char kUsage[] =
+    R"(usage: tp-compile MODEL.pt --inputs A.safetensors [--inputs B.safetensors ...]
+                  [--tp N | --mesh tp=N] -o DIR
+
+Splits a TorchScript model over N ranks and writes a package that tp-run runs.
+
+  --inputs FILE      example inputs; dims that differ between two files become
+                     symbols, and the package then serves any size
+  --arg NAME=VALUE   a scalar argument of the model
+  --tp N             one mesh axis "tp" of N ranks (default 2)
+  --mesh tp=N        the same, with the axis named
+  --dynamic SPEC     names dims that vary: 'input_ids:0=batch,1=seq'
+  --static           bakes every size in
+  --config FILE      rules (YAML) that pin weights; the rest is searched
+  --method NAME      the method to compile (default forward)
+  --allow-op NAME    lets an operator through the archive check
+  -o DIR             the package; replaced whole if it is one already
+  --plan-only        prints the plan and writes nothing
+  --json             prints the plan as JSON
+  --dump-after PASS  prints the program after a pass ("all": writes
+                     NN-<pass>.tpir for every one into the current folder)
+  --stop-after PASS  stops there and prints the program
+  -v                 says how long each step takes
+  -q                 says nothing but errors
+  --help  --version
+
+Exit codes: 0 ok, 1 error, 2 usage, 3 bad or unsafe input, 4 unsupported op or
+plan, 8 out of memory.
+)";
+
+struct Options {
+  std::string model;
+  std::vector<std::string> inputs;
+  std::vector<std::string> arguments;
+  std::vector<std::string> dynamic;
+  std::vector<std::string> allow_ops;
+  std::string mesh;
+  std::string config;
+  std::string method = "forward";
+  std::string output;
+  std::string dump_after;
+  std::string stop_after;
+  int tp = 2;
+  bool tp_given = false;
+  bool static_sizes = false;
+  bool plan_only = false;
+  bool json = false;
+  bool verbose = false;
+  bool quiet = false;
+  bool help = false;
+  bool version = false;
+};
+
+int UsageError(const std::string& message) {
+  std::cerr << "tp-compile: " << message << "\nTry tp-compile --help.\n";
+  return static_cast<int>(ExitCode::kUsage);
+}
+
+int Fail(const absl::Status& status) {
+  std::cerr << "tp-compile: " << status.message() << "\n";
+  return static_cast<int>(ExitCodeOf(status));
+}
+
+absl::Status ParseOptions(int argc, char** argv, Options& options) {
+  CommandLine line;
+  std::string tp;
+  line.Strings("--inputs", &options.inputs);
+  line.Strings("--arg", &options.arguments);
+  line.Strings("--dynamic", &options.dynamic);
+  line.Strings("--allow-op", &options.allow_ops);
+  line.String("--mesh", &options.mesh);
+  line.String("--tp", &tp);
+  line.String("--config", &options.config);
+  line.String("--method", &options.method);
+  line.String("-o", &options.output);
+  line.String("--dump-after", &options.dump_after);
+  line.String("--stop-after", &options.stop_after);
+  line.Switch("--static", &options.static_sizes);
+  line.Switch("--plan-only", &options.plan_only);
+  line.Switch("--json", &options.json);
+  line.Switch("-v", &options.verbose);
+  line.Switch("-q", &options.quiet);
+  line.Switch("--help", &options.help);
+  line.Switch("--version", &options.version);
+  std::vector<std::string> positional;
+  TP_RETURN_IF_ERROR(line.Parse(argc, argv, positional));
+  if (options.help || options.version) return absl::OkStatus();
+  if (positional.size() != 1)
+    return absl::InvalidArgumentError("give exactly one MODEL.pt");
+  options.model = positional[0];
+  if (!tp.empty()) {
+    options.tp_given = true;
+    if (!absl::SimpleAtoi(tp, &options.tp) || options.tp < 1)
+      return absl::InvalidArgumentError(
+          absl::StrCat("--tp ", tp, ": give a number of ranks, 1 or more"));
+    if (!options.mesh.empty())
+      return absl::InvalidArgumentError("give --tp or --mesh, not both");
+  }
+  const bool prints_only = options.plan_only || !options.stop_after.empty();
+  if (options.output.empty() && !prints_only)
+    return absl::InvalidArgumentError(
+        "say where the package goes with -o DIR (or --plan-only)");
+  return absl::OkStatus();
+}
+
+// Steps and their times on stderr.
+class Progress {
+ public:
+  explicit Progress(const Options& options) : options_(options) {}
+
+  void Step(const std::string& text) {
+    Close();
+    text_ = text;
+    start_ = Clock::now();
+  }
+  void Close() {
+    if (options_.verbose && !text_.empty())
+      std::cerr << absl::StrFormat("[%6.2f s] %s\n", Seconds(), text_);
+    text_.clear();
+  }
+  void Remark(const std::string& text) const {
+    if (options_.verbose) std::cerr << text << "\n";
+  }
+  void Note(const std::string& text) const {
+    if (!options_.quiet) std::cerr << "note: " << text << "\n";
+  }
+
+ private:
+  using Clock = std::chrono::steady_clock;
+  double Seconds() const {
+    return std::chrono::duration<double>(Clock::now() - start_).count();
+  }
+  const Options& options_;
+  std::string text_;
+  Clock::time_point start_ = Clock::now();
+};
+
+// A number held by a tensor of one element, if it is one we know.
+std::optional<Attribute> ScalarOf(const WeightInfo& info, const Bytes& bytes) {
+  const char* data =
+      reinterpret_cast<const char*>(bytes.data()) +
+      info.offset * ByteSize(info.dtype);
+  const auto load = [&](auto value) {
+    std::memcpy(&value, data, sizeof(value));
+    return value;
+  };
+  switch (info.dtype) {
+    case DType::kF32:
+      return Attribute(static_cast<double>(load(float{})));
+    case DType::kF64:
+      return Attribute(load(double{}));
+    case DType::kI64:
+      return Attribute(load(int64_t{}));
+    case DType::kI32:
+      return Attribute(int64_t{load(int32_t{})});
+    case DType::kBool:
+      return Attribute(load(uint8_t{}) != 0);
+    default:
+      return std::nullopt;
+  }
+}
+
+absl::StatusOr<ExampleInputs> ReadExample(const std::string& path) {
+  TP_ASSIGN_OR_RETURN(std::unique_ptr<SafetensorsFile> file,
+                      SafetensorsFile::Open(path));
+  ExampleInputs example;
+  for (const WeightInfo& info : file->weights()) {
+    ExampleTensor tensor;
+    tensor.name = info.name;
+    tensor.dtype = info.dtype;
+    tensor.sizes.assign(info.sizes.begin(), info.sizes.end());
+    if (info.NumElements() == 1) {
+      TP_ASSIGN_OR_RETURN(Bytes bytes, file->View(info));
+      tensor.scalar = ScalarOf(info, bytes);
+    }
+    example.push_back(std::move(tensor));
+  }
+  return example;
+}
+
+absl::StatusOr<ImportOptions> MakeImportOptions(const Options& options) {
+  ImportOptions import;
+  for (const std::string& path : options.inputs) {
+    TP_ASSIGN_OR_RETURN(ExampleInputs example, ReadExample(path));
+    import.examples.push_back(std::move(example));
+  }
+  for (const std::string& argument : options.arguments) {
+    const size_t equal = argument.find('=');
+    if (equal == std::string::npos)
+      return absl::InvalidArgumentError(
+          absl::StrCat("--arg ", argument, ": write NAME=VALUE"));
+    import.arguments.push_back(
+        {argument.substr(0, equal), argument.substr(equal + 1)});
+  }
+  import.dynamic = options.dynamic;
+  import.static_sizes = options.static_sizes;
+  import.method = options.method;
+  import.allow_ops = options.allow_ops;
+  TP_ASSIGN_OR_RETURN(
+      import.mesh,
+      Mesh::Parse(options.mesh.empty() ? absl::StrCat("tp=", options.tp)
+                                       : options.mesh));
+  return import;
+}
+
+// The passes up to and with `stop_after` (all of them if it is empty).
+absl::StatusOr<std::vector<std::string>> PassesToRun(
+    const std::string& stop_after) {
+  std::vector<std::string> names;
+  for (const std::string& name : PlanPipeline()) {
+    names.push_back(name);
+    if (name == stop_after) return names;
+  }
+  if (!stop_after.empty())
+    return absl::NotFoundError(absl::StrCat(
+        "--stop-after ", stop_after, ": no such pass; see tp-opt "
+        "--list-passes"));
+  return names;
+}
+
+std::vector<std::string> NotesOf(const PlanSummary& summary,
+                                 const ImportedModel& model) {
+  std::vector<std::string> notes = model.notes;
+  const auto ranks = static_cast<int64_t>(summary.memory.size());
+  if (ranks > 1 && summary.split_weight_bytes() == 0 &&
+      !summary.weights.empty())
+    notes.push_back(absl::StrCat("nothing in this model splits over ", ranks,
+                                 " ranks; every rank computes all of it"));
+  return notes;
+}
+
+absl::Status Compile(const Options& options) {
+  Progress progress(options);
+  progress.Step("import");
+  TP_ASSIGN_OR_RETURN(ImportOptions import, MakeImportOptions(options));
+  TP_ASSIGN_OR_RETURN(ImportedModel model,
+                      ImportTorchScript(options.model, import));
+  PassContext context;
+  if (!options.config.empty()) {
+    TP_ASSIGN_OR_RETURN(context.rules, ReadConfig(options.config));
+  }
+  context.remark = [&](const std::string& text) { progress.Remark(text); };
+  absl::Status dumped;
+  context.dump = [&](int index, const std::string& pass,
+                     const Module& module) {
+    if (options.dump_after == pass) std::cout << Print(module);
+    if (options.dump_after == "all" && dumped.ok())
+      dumped = WriteTextFile(absl::StrFormat("%02d-%s.tpir", index, pass),
+                             Print(module));
+  };
+  progress.Step("plan");
+  TP_ASSIGN_OR_RETURN(std::vector<std::string> passes,
+                      PassesToRun(options.stop_after));
+  TP_RETURN_IF_ERROR(RunPasses(*model.module, passes, context));
+  TP_RETURN_IF_ERROR(dumped);
+  if (!options.stop_after.empty()) {
+    std::cout << Print(*model.module);
+    return absl::OkStatus();
+  }
+  TP_ASSIGN_OR_RETURN(PlanSummary summary,
+                      Summarize(*model.module, context.cost));
+  PackageOptions package;
+  package.model = std::filesystem::path(options.model).filename().string();
+  package.torch_version = TP_TORCH_VERSION;
+  package.notes = NotesOf(summary, model);
+  for (const std::string& note : package.notes) progress.Note(note);
+  if (!options.plan_only) {
+    progress.Step("rank programs");
+    TP_ASSIGN_OR_RETURN(std::vector<std::unique_ptr<Module>> programs,
+                        MakeRankPrograms(*model.module));
+    progress.Step("write package");
+    package.progress = [&](int64_t rank, int64_t num_ranks) {
+      if (!options.quiet && isatty(STDERR_FILENO))
+        std::cerr << "\rwriting rank " << rank + 1 << " of " << num_ranks
+                  << (rank + 1 == num_ranks ? "\n" : "");
+    };
+    TP_RETURN_IF_ERROR(WritePackage(options.output, *model.module, programs,
+                                    *model.weights, package));
+  }
+  progress.Close();
+  if (options.json)
+    std::cout << SummaryJson(summary);
+  else if (!options.quiet)
+    std::cout << SummaryText(summary, options.plan_only);
+  return absl::OkStatus();
+}
+
+int Main(int argc, char** argv) {
+  Options options;
+  if (absl::Status status = ParseOptions(argc, argv, options); !status.ok())
+    return UsageError(std::string(status.message()));
+  if (options.help) {
+    std::cout << kUsage;
+    return 0;
+  }
+  if (options.version) {
+    std::cout << "tp-compile " << TP_VERSION << " (LibTorch "
+              << TP_TORCH_VERSION << ")\n";
+    return 0;
+  }
+  try {
+    absl::Status status = Compile(options);
+    return status.ok() ? 0 : Fail(status);
+  } catch (const std::bad_alloc&) {
+    return Fail(absl::ResourceExhaustedError("out of memory"));
+  } catch (const std::exception& error) {
+    return Fail(absl::InternalError(error.what()));
+  }
+}
+
+}  // namespace
+}  // namespace tp
+
+int main(int argc, char** argv) { return tp::Main(argc, argv); }

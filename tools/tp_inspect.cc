@@ -1,0 +1,88 @@
+// tp-inspect: shows the plan of a package.
+#include <filesystem>
+#include <iostream>
+
+#include "absl/strings/str_cat.h"
+#include "ir/file_digest.h"
+#include "ir/status.h"
+#include "ir/text.h"
+#include "passes/plan_summary.h"
+#include "tools/command_line.h"
+
+namespace tp {
+namespace {
+
+constexpr char kUsage[] =
+    R"(usage: tp-inspect DIR [--ops | --json]
+
+Shows the plan of a package that tp-compile wrote: mesh, memory per rank,
+collectives, and every weight's placement.
+
+  --ops    one line per op: module path, op, placements, source line
+  --json   the summary as JSON
+  --help  --version
+
+Exit codes: 0 ok, 2 usage, 3 bad input.
+)";
+
+absl::StatusOr<std::unique_ptr<Module>> ReadPlan(const std::string& dir) {
+  const std::string path =
+      (std::filesystem::path(dir) / "plan.tpir").string();
+  absl::StatusOr<std::string> text = ReadTextFile(path);
+  if (!text.ok())
+    return absl::Status(
+        text.status().code(),
+        absl::StrCat(text.status().message(), " (is ", dir,
+                     " a package that tp-compile wrote?)"));
+  return Parse(*text, path);
+}
+
+absl::Status Inspect(const std::string& dir, bool ops, bool json) {
+  TP_ASSIGN_OR_RETURN(std::unique_ptr<Module> planned, ReadPlan(dir));
+  if (ops) {
+    std::cout << OpsText(*planned);
+    return absl::OkStatus();
+  }
+  TP_ASSIGN_OR_RETURN(PlanSummary summary, Summarize(*planned, CostModel()));
+  std::cout << (json ? SummaryJson(summary)
+                     : SummaryText(summary, /*all_weights=*/true));
+  return absl::OkStatus();
+}
+
+int Main(int argc, char** argv) {
+  bool ops = false;
+  bool json = false;
+  bool help = false;
+  bool version = false;
+  CommandLine line;
+  line.Switch("--ops", &ops);
+  line.Switch("--json", &json);
+  line.Switch("--help", &help);
+  line.Switch("--version", &version);
+  std::vector<std::string> positional;
+  absl::Status status = line.Parse(argc, argv, positional);
+  if (status.ok() && help) {
+    std::cout << kUsage;
+    return 0;
+  }
+  if (status.ok() && version) {
+    std::cout << "tp-inspect " << TP_VERSION << "\n";
+    return 0;
+  }
+  if (status.ok() && positional.size() != 1)
+    status = absl::InvalidArgumentError("give one package folder");
+  if (!status.ok()) {
+    std::cerr << "tp-inspect: " << status.message()
+              << "\nTry tp-inspect --help.\n";
+    return static_cast<int>(ExitCode::kUsage);
+  }
+  status = Inspect(positional[0], ops, json);
+  if (status.ok()) return 0;
+  std::cerr << "tp-inspect: " << status.message() << "\n";
+  return static_cast<int>(ExitCodeOf(status));
+}
+
+}  // namespace
+}  // namespace tp
+
+int main(int argc, char** argv) { return tp::Main(argc, argv); }

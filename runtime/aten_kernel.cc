@@ -95,7 +95,7 @@ absl::StatusOr<IValue> ToIValue(const Attribute& value, const c10::Type& type,
     case TypeKind::IntType:
     case TypeKind::SymIntType: {
       if (value.is_dtype()) {
-        return IValue(static_cast<int64_t>(ToScalarType(value.as_dtype())));
+        return IValue(static_cast<int64_t>(ScalarTypeOf(value.as_dtype())));
       }
       if (!value.is_int()) return Mismatch(argument, value);
       TP_ASSIGN_OR_RETURN(int64_t number, value.as_int().Evaluate(symbols));
@@ -189,7 +189,7 @@ absl::Status CheckReturns(const Op& op, const c10::FunctionSchema& schema,
 
 }  // namespace
 
-at::ScalarType ToScalarType(DType dtype) {
+at::ScalarType ScalarTypeOf(DType dtype) {
   switch (dtype) {
     case DType::kF32:
       return at::kFloat;
@@ -215,7 +215,7 @@ at::ScalarType ToScalarType(DType dtype) {
   TP_CHECK(false, "unknown dtype");
 }
 
-std::optional<DType> FromScalarType(at::ScalarType type) {
+std::optional<DType> DTypeOf(at::ScalarType type) {
   switch (type) {
     case at::kFloat:
       return DType::kF32;

@@ -16,9 +16,9 @@
 
 namespace tp {
 
-at::ScalarType ToScalarType(DType dtype);
+at::ScalarType ScalarTypeOf(DType dtype);
 // Nothing for types the language does not have (complex, quantized).
-std::optional<DType> FromScalarType(at::ScalarType type);
+std::optional<DType> DTypeOf(at::ScalarType type);
 
 // How one argument of the schema is filled.
 struct AtenArgument {

@@ -23,7 +23,7 @@ void Put(Frame& frame, const BoundInstruction& bound, at::Tensor value) {
 }
 
 DType TypeOf(const at::Tensor& tensor) {
-  const std::optional<DType> dtype = FromScalarType(tensor.scalar_type());
+  const std::optional<DType> dtype = DTypeOf(tensor.scalar_type());
   TP_CHECK(dtype.has_value(), "a collective on an unknown dtype");
   return *dtype;
 }
@@ -250,7 +250,7 @@ absl::Status RunFull(Frame& frame, const BoundInstruction& bound) {
   }
   Put(frame, bound,
       at::full(at::IntArrayRef(bound.dims.data(), bound.dims.size()),
-               bound.identity, at::dtype(ToScalarType(bound.dtype))));
+               bound.identity, at::dtype(ScalarTypeOf(bound.dtype))));
   return absl::OkStatus();
 }
 

@@ -33,7 +33,7 @@ struct FileEntry {
 
 class Reader {
  public:
-  Reader(const std::string& directory, const PackageOptions& options)
+  Reader(const std::string& directory, const OpenOptions& options)
       : options_(options) {
     package_.directory = directory;
   }
@@ -230,7 +230,7 @@ class Reader {
         "). Compile again."));
   }
 
-  PackageOptions options_;
+  OpenOptions options_;
   Package package_;
   llvm::StringMap<FileEntry> files_;
   std::string schedule_;
@@ -239,7 +239,7 @@ class Reader {
 }  // namespace
 
 absl::StatusOr<Package> OpenPackage(const std::string& directory,
-                                    const PackageOptions& options) {
+                                    const OpenOptions& options) {
   return Reader(directory, options).Read();
 }
 

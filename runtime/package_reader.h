@@ -13,7 +13,7 @@
 
 namespace tp {
 
-struct PackageOptions {
+struct OpenOptions {
   // Compares the SHA-256 of the weight files too. Programs are always
   // compared.
   bool hash_weights = true;
@@ -38,7 +38,7 @@ inline constexpr int64_t kPackageFormatVersion = 1;
 // kDataLoss for a file that is not the one tp-compile wrote,
 // kInvalidArgument for a manifest or program that cannot be read.
 absl::StatusOr<Package> OpenPackage(const std::string& directory,
-                                    const PackageOptions& options);
+                                    const OpenOptions& options);
 
 }  // namespace tp
 

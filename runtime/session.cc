@@ -32,7 +32,7 @@ absl::StatusOr<std::vector<at::Tensor>> LoadWeights(const SafetensorsFile& file,
 
 absl::Status CheckWeight(const ProgramArgument& weight, at::Tensor& tensor,
                          bool f64) {
-  const at::ScalarType wanted = ToScalarType(weight.type.dtype);
+  const at::ScalarType wanted = ScalarTypeOf(weight.type.dtype);
   if (f64 && wanted == at::kDouble) tensor = tensor.to(wanted);
   bool fits =
       tensor.scalar_type() == wanted && tensor.dim() == weight.type.ndim();
@@ -102,8 +102,10 @@ absl::Status Session::Start(std::vector<std::shared_ptr<const Module>> programs,
       std::max(1, static_cast<int>(std::thread::hardware_concurrency()));
   threads_ =
       options_.threads > 0 ? options_.threads : std::max(1, cores / ranks);
-  TP_ASSIGN_OR_RETURN(auto worlds, MakeThreadsCommunicators(
-                                       ranks, {.timeout = options_.timeout}));
+  ThreadsOptions communication;
+  communication.timeout = options_.timeout;
+  TP_ASSIGN_OR_RETURN(auto worlds,
+                      MakeThreadsCommunicators(ranks, communication));
   ranks_.resize(ranks);
   for (int rank = 0; rank < ranks; ++rank) {
     ranks_[rank].world = std::move(worlds[rank]);
@@ -164,7 +166,7 @@ absl::StatusOr<std::vector<at::Tensor>> Session::Run(
   TP_RETURN_IF_ERROR(broken_);
   TP_ASSIGN_OR_RETURN(
       BoundInputs bound,
-      BindInputs(ranks_[0].executor->program(), inputs, options_.f64));
+      BindRunInputs(ranks_[0].executor->program(), inputs, options_.f64));
   if (times != nullptr) times->resize(ranks_.size());
   rank_threads_->RunAll([&](int rank) {
     c10::InferenceMode inference;

@@ -13,15 +13,15 @@
 #include "absl/status/statusor.h"
 #include "absl/time/time.h"
 #include "runtime/executor.h"
-#include "runtime/input_binding.h"
 #include "runtime/package_reader.h"
 #include "runtime/rank_threads.h"
+#include "runtime/run_inputs.h"
 #include "runtime/tensor_io.h"
 
 namespace tp {
 
 struct SessionOptions {
-  PackageOptions package;
+  OpenOptions package;
   ExecutorOptions executor;
   // Threads inside each rank's ATen ops; 0: cores / ranks, at least 1.
   int threads = 0;
@@ -47,7 +47,7 @@ class Session {
       const SessionOptions& options);
   ~Session();
 
-  // Inputs by name, whole (see BindInputs). Returns output_0, output_1, ...
+  // Inputs by name, whole (see BindRunInputs). Returns output_0, output_1, ...
   // of options.output_rank, whole; they must not be written. With `times`,
   // also where each rank's time went. An error of one rank ends the session:
   // later calls return it. Errors of inputs and guards do not.

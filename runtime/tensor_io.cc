@@ -16,7 +16,7 @@ namespace tp {
 at::Tensor ViewOf(const Bytes& bytes, DType dtype,
                   llvm::ArrayRef<int64_t> sizes) {
   const at::IntArrayRef shape(sizes.data(), sizes.size());
-  const auto options = at::dtype(ToScalarType(dtype));
+  const auto options = at::dtype(ScalarTypeOf(dtype));
   if (bytes.empty()) return at::empty(shape, options);
   const auto address = reinterpret_cast<uintptr_t>(bytes.data());
   if (address % static_cast<uintptr_t>(ByteSize(dtype)) != 0) {
@@ -53,7 +53,7 @@ absl::Status WriteAll(const std::string& path, const NamedTensors& tensors) {
   TP_ASSIGN_OR_RETURN(std::unique_ptr<SafetensorsWriter> writer,
                       SafetensorsWriter::Create(path, std::move(options)));
   for (const auto& [name, tensor] : tensors) {
-    const std::optional<DType> dtype = FromScalarType(tensor.scalar_type());
+    const std::optional<DType> dtype = DTypeOf(tensor.scalar_type());
     if (!dtype) {
       return absl::UnimplementedError(
           absl::StrCat(name, " has dtype ", toString(tensor.scalar_type()),

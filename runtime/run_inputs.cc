@@ -1,4 +1,4 @@
-#include "runtime/input_binding.h"
+#include "runtime/run_inputs.h"
 
 #include <utility>
 
@@ -13,8 +13,8 @@ std::string ShapeOf(const at::Tensor& tensor) {
   return absl::StrCat("[", absl::StrJoin(tensor.sizes(), ", "), "]");
 }
 
-std::string DTypeOf(const at::Tensor& tensor) {
-  const auto dtype = FromScalarType(tensor.scalar_type());
+std::string DTypeName(const at::Tensor& tensor) {
+  const auto dtype = DTypeOf(tensor.scalar_type());
   return dtype ? std::string(Name(*dtype)) : toString(tensor.scalar_type());
 }
 
@@ -85,12 +85,12 @@ class InputBinder {
   }
 
   absl::Status CheckType(const ProgramArgument& input, at::Tensor& tensor) {
-    const at::ScalarType wanted = ToScalarType(input.type.dtype);
+    const at::ScalarType wanted = ScalarTypeOf(input.type.dtype);
     if (tensor.scalar_type() != wanted) {
       if (!convert_floats_ || !at::isFloatingType(wanted) ||
           !at::isFloatingType(tensor.scalar_type())) {
         return Bad(absl::StrCat("input '", input.info.name, "' is ",
-                                DTypeOf(tensor),
+                                DTypeName(tensor),
                                 ", the model was compiled for ",
                                 std::string(Name(input.type.dtype))));
       }
@@ -172,9 +172,9 @@ class InputBinder {
 
 }  // namespace
 
-absl::StatusOr<BoundInputs> BindInputs(const Program& program,
-                                       const NamedTensors& given,
-                                       bool convert_floats) {
+absl::StatusOr<BoundInputs> BindRunInputs(const Program& program,
+                                          const NamedTensors& given,
+                                          bool convert_floats) {
   return InputBinder(program, convert_floats).Bind(given);
 }
 

@@ -1,6 +1,6 @@
 // From the tensors a user gives to the inputs and sizes of a program.
-#ifndef TP_RUNTIME_INPUT_BINDING_H_
-#define TP_RUNTIME_INPUT_BINDING_H_
+#ifndef TP_RUNTIME_RUN_INPUTS_H_
+#define TP_RUNTIME_RUN_INPUTS_H_
 
 #include <vector>
 
@@ -20,10 +20,10 @@ struct BoundInputs {
 // "output_" are ignored, other unknown ones are errors. With `convert_floats`
 // an input of another floating dtype is converted. kInvalidArgument,
 // or kFailedPrecondition for a guard; both name what to change.
-absl::StatusOr<BoundInputs> BindInputs(const Program& program,
-                                       const NamedTensors& given,
-                                       bool convert_floats);
+absl::StatusOr<BoundInputs> BindRunInputs(const Program& program,
+                                          const NamedTensors& given,
+                                          bool convert_floats);
 
 }  // namespace tp
 
-#endif  // TP_RUNTIME_INPUT_BINDING_H_
+#endif  // TP_RUNTIME_RUN_INPUTS_H_

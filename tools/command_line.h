@@ -1,0 +1,124 @@
+// Flags of the tools: --name value, --name=value, --switch, and positional
+// arguments, in any order; "--" ends the flags. Header-only, because every
+// tool is one file.
+#ifndef TP_TOOLS_COMMAND_LINE_H_
+#define TP_TOOLS_COMMAND_LINE_H_
+
+#include <functional>
+#include <map>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/strings/numbers.h"
+#include "absl/strings/str_cat.h"
+#include "absl/time/time.h"
+#include "ir/status.h"
+
+namespace tp {
+
+class CommandLine {
+ public:
+  // Each flag writes to its target when it is given.
+  void Switch(const std::string& name, bool* target) {
+    flags_[name] = {false, [target](const std::string&) {
+                      *target = true;
+                      return true;
+                    }};
+  }
+  void String(const std::string& name, std::string* target) {
+    Value(name, [target](const std::string& text) {
+      *target = text;
+      return true;
+    });
+  }
+  // May be given several times.
+  void Strings(const std::string& name, std::vector<std::string>* target) {
+    Value(name, [target](const std::string& text) {
+      target->push_back(text);
+      return true;
+    });
+  }
+  void Int(const std::string& name, int* target) {
+    Value(name, [target](const std::string& text) {
+      return absl::SimpleAtoi(text, target);
+    });
+  }
+  void Double(const std::string& name, double* target) {
+    Value(name, [target](const std::string& text) {
+      return absl::SimpleAtod(text, target);
+    });
+  }
+  // "60s", "1m30s"; a bare number is seconds.
+  void Duration(const std::string& name, absl::Duration* target) {
+    Value(name, [target](const std::string& text) {
+      double seconds = 0;
+      if (absl::SimpleAtod(text, &seconds)) {
+        *target = absl::Seconds(seconds);
+        return seconds > 0;
+      }
+      return absl::ParseDuration(text, target) &&
+             *target > absl::ZeroDuration();
+    });
+  }
+
+  // An error is a usage error and names the flag.
+  absl::Status Parse(int argc, char** argv,
+                     std::vector<std::string>& positional) const {
+    bool flags = true;
+    for (int i = 1; i < argc; ++i) {
+      const std::string argument = argv[i];
+      if (flags && argument == "--") {
+        flags = false;
+        continue;
+      }
+      if (!flags || argument.size() < 2 || argument[0] != '-') {
+        positional.push_back(argument);
+        continue;
+      }
+      const size_t equal = argument.find('=');
+      const std::string name = argument.substr(0, equal);
+      auto flag = flags_.find(name);
+      if (flag == flags_.end()) {
+        return absl::InvalidArgumentError(
+            absl::StrCat("unknown flag ", name, "; see --help"));
+      }
+      std::string value;
+      if (flag->second.takes_value) {
+        if (equal != std::string::npos) {
+          value = argument.substr(equal + 1);
+        } else if (i + 1 < argc) {
+          value = argv[++i];
+        } else {
+          return absl::InvalidArgumentError(
+              absl::StrCat(name, " needs a value"));
+        }
+      } else if (equal != std::string::npos) {
+        return absl::InvalidArgumentError(
+            absl::StrCat(name, " takes no value"));
+      }
+      if (!flag->second.set(value)) {
+        return absl::InvalidArgumentError(
+            absl::StrCat("'", value, "' is no value for ", name));
+      }
+    }
+    return absl::OkStatus();
+  }
+
+ private:
+  struct Flag {
+    bool takes_value = true;
+    std::function<bool(const std::string&)> set;
+  };
+  void Value(const std::string& name,
+             std::function<bool(const std::string&)> set) {
+    flags_[name] = {true, std::move(set)};
+  }
+
+  std::map<std::string, Flag> flags_;
+};
+
+}  // namespace tp
+
+#endif  // TP_TOOLS_COMMAND_LINE_H_

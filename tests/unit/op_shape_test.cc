@@ -24,8 +24,7 @@ TEST(OpTableTest, RowsAreFoundByFullThenByBaseName) {
   ASSERT_GT(all.size(), 200u);
   for (size_t i = 0; i < all.size(); ++i) {
     EXPECT_NE(all[i]->shape, nullptr) << all[i]->name;
-    EXPECT_NE(all[i]->rule.empty(), all[i]->rule_fn == nullptr)
-        << all[i]->name;
+    EXPECT_NE(all[i]->rule.empty(), all[i]->rule_fn == nullptr) << all[i]->name;
     if (i > 0) {
       EXPECT_LT(all[i - 1]->name, all[i]->name);
     }
@@ -34,8 +33,7 @@ TEST(OpTableTest, RowsAreFoundByFullThenByBaseName) {
 
 TEST(OpTableTest, ErrorsNameTheOpItsPlaceAndOperands) {
   OpBench bench;
-  std::string error =
-      bench.Types("aten.mm", {"f32[2,3]", "f32[4,5]"});
+  std::string error = bench.Types("aten.mm", {"f32[2,3]", "f32[4,5]"});
   EXPECT_THAT(error, HasSubstr("model.py:7"));
   EXPECT_THAT(error, HasSubstr("aten.mm(f32[2,3], f32[4,5])"));
   EXPECT_THAT(error, HasSubstr("the multiplied dims: 3 and 4 differ"));
@@ -120,9 +118,9 @@ TEST(PointwiseShapeTest, BroadcastsAndPromotes) {
             "bool[b]");
   EXPECT_EQ(bench.Types("aten.le.Tensor", {"i64[b,1]", "i64[1,s]"}),
             "bool[b,s]");
-  EXPECT_EQ(bench.Types("aten.pow.Tensor_Scalar", {"f32[b]"},
-                        {{"exponent", 2}}),
-            "f32[b]");
+  EXPECT_EQ(
+      bench.Types("aten.pow.Tensor_Scalar", {"f32[b]"}, {{"exponent", 2}}),
+      "f32[b]");
   EXPECT_EQ(bench.Types("aten.pow.Scalar", {"i64[8]"}, {{"self", 0.5}}),
             "f32[8]");
   EXPECT_EQ(bench.Guards(), "");
@@ -161,25 +159,23 @@ TEST(CastShapeTest, DTypes) {
 
 TEST(LinearShapeTest, Products) {
   OpBench bench;
-  EXPECT_EQ(bench.Types("aten.linear", {"f32[b,s,96]", "f32[64,96]",
-                                        "f32[64]"}),
-            "f32[b,s,64]");
-  EXPECT_EQ(bench.Types("aten.addmm", {"f32[288]", "f32[b*s,96]",
-                                       "f32[96,288]"}),
-            "f32[b*s,288]");
+  EXPECT_EQ(
+      bench.Types("aten.linear", {"f32[b,s,96]", "f32[64,96]", "f32[64]"}),
+      "f32[b,s,64]");
+  EXPECT_EQ(
+      bench.Types("aten.addmm", {"f32[288]", "f32[b*s,96]", "f32[96,288]"}),
+      "f32[b*s,288]");
   EXPECT_EQ(bench.Types("aten.bmm", {"f32[8*b,s,12]", "f32[8*b,12,t]"}),
             "f32[8*b,s,t]");
   EXPECT_EQ(bench.Types("aten.matmul", {"f32[b,8,s,12]", "f32[12,t]"}),
             "f32[b,8,s,t]");
-  EXPECT_EQ(bench.Types("aten.matmul", {"f32[12]", "f32[b,12,t]"}),
-            "f32[b,t]");
-  EXPECT_EQ(bench.Types("aten.matmul", {"f32[b,s,12]", "f32[12]"}),
-            "f32[b,s]");
+  EXPECT_EQ(bench.Types("aten.matmul", {"f32[12]", "f32[b,12,t]"}), "f32[b,t]");
+  EXPECT_EQ(bench.Types("aten.matmul", {"f32[b,s,12]", "f32[12]"}), "f32[b,s]");
   EXPECT_EQ(bench.Types("aten.matmul", {"f32[3]", "f32[3]"}), "f32[]");
   EXPECT_EQ(bench.Types("aten.matmul", {"f32[b,1,s,4]", "f32[8,4,t]"}),
             "f32[b,8,s,t]");
-  EXPECT_EQ(bench.Types("aten.baddbmm", {"f32[8*b,1,t]", "f32[8*b,s,12]",
-                                         "f32[8*b,12,t]"}),
+  EXPECT_EQ(bench.Types("aten.baddbmm",
+                        {"f32[8*b,1,t]", "f32[8*b,s,12]", "f32[8*b,12,t]"}),
             "f32[8*b,s,t]");
   EXPECT_EQ(bench.Types("aten.einsum", {ListOf{{"f32[b,s,4]", "f32[6,4]"}}},
                         {{"equation", "bsk,nk->bsn"}}),
@@ -192,16 +188,16 @@ TEST(AttentionShapeTest, HeadsMasksAndGroups) {
   EXPECT_EQ(bench.Types(sdpa, {"f32[b,8,s,12]", "f32[b,8,t,12]",
                                "f32[b,8,t,16]", "f32[b,1,s,t]"}),
             "f32[b,8,s,16]");
-  EXPECT_EQ(bench.Types(sdpa, {"f32[b,8,s,12]", "f32[b,1,s,12]",
-                               "f32[b,1,s,12]"}),
-            "f32[b,8,s,12]");
-  EXPECT_EQ(bench.Types(sdpa, {"f32[b,8,s,12]", "f32[b,2,s,12]",
-                               "f32[b,2,s,12]"},
-                        {{"enable_gqa", true}}),
-            "f32[b,8,s,12]");
-  EXPECT_THAT(bench.Types(sdpa, {"f32[b,8,s,12]", "f32[b,2,s,12]",
-                                 "f32[b,2,s,12]"}),
-              HasSubstr("8 and 2 differ"));
+  EXPECT_EQ(
+      bench.Types(sdpa, {"f32[b,8,s,12]", "f32[b,1,s,12]", "f32[b,1,s,12]"}),
+      "f32[b,8,s,12]");
+  EXPECT_EQ(
+      bench.Types(sdpa, {"f32[b,8,s,12]", "f32[b,2,s,12]", "f32[b,2,s,12]"},
+                  {{"enable_gqa", true}}),
+      "f32[b,8,s,12]");
+  EXPECT_THAT(
+      bench.Types(sdpa, {"f32[b,8,s,12]", "f32[b,2,s,12]", "f32[b,2,s,12]"}),
+      HasSubstr("8 and 2 differ"));
 }
 
 TEST(ViewShapeTest, SizesResolve) {
@@ -212,17 +208,16 @@ TEST(ViewShapeTest, SizesResolve) {
   EXPECT_EQ(bench.Types("aten.reshape", {"f32[b,8,s,12]"},
                         {{"shape", Ints({-1, 12})}}),
             "f32[8*b*s,12]");
-  EXPECT_EQ(bench.Types("aten.view", {"f32[b,s,257]"},
-                        {{"size", Ints({-1, 257})}}),
-            "f32[b*s,257]");
+  EXPECT_EQ(
+      bench.Types("aten.view", {"f32[b,s,257]"}, {{"size", Ints({-1, 257})}}),
+      "f32[b*s,257]");
   EXPECT_EQ(bench.Guards(), "");
-  EXPECT_THAT(bench.Types("aten.view", {"f32[b,96]"},
-                          {{"size", Ints({b, 90})}}),
-              HasSubstr("96*b and 90*b differ"));
+  EXPECT_THAT(
+      bench.Types("aten.view", {"f32[b,96]"}, {{"size", Ints({b, 90})}}),
+      HasSubstr("96*b and 90*b differ"));
   EXPECT_THAT(bench.Types("aten.view", {"f32[10]"}, {{"size", Ints({-1, 3})}}),
               HasSubstr("10 elements do not divide by 3"));
-  EXPECT_THAT(bench.Types("aten.view", {"f32[4]"},
-                          {{"size", Ints({-1, -1})}}),
+  EXPECT_THAT(bench.Types("aten.view", {"f32[4]"}, {{"size", Ints({-1, -1})}}),
               HasSubstr("two sizes are -1"));
   EXPECT_EQ(bench.Types("aten.flatten.using_ints", {"f32[b,s,2,3]"},
                         {{"start_dim", 1}, {"end_dim", -2}}),
@@ -243,9 +238,9 @@ TEST(ViewShapeTest, SqueezePermuteExpand) {
   EXPECT_EQ(bench.Types("aten.transpose.int", {"f32[b,s,3]"},
                         {{"dim0", 1}, {"dim1", -1}}),
             "f32[b,3,s]");
-  EXPECT_EQ(bench.Types("aten.permute", {"f32[b,s,3]"},
-                        {{"dims", Ints({2, 0, 1})}}),
-            "f32[3,b,s]");
+  EXPECT_EQ(
+      bench.Types("aten.permute", {"f32[b,s,3]"}, {{"dims", Ints({2, 0, 1})}}),
+      "f32[3,b,s]");
   EXPECT_EQ(bench.Types("aten.movedim.intlist", {"f32[b,s,3]"},
                         {{"source", Ints({2})}, {"destination", Ints({0})}}),
             "f32[3,b,s]");
@@ -255,9 +250,9 @@ TEST(ViewShapeTest, SqueezePermuteExpand) {
             "f32[2,b,4,s]");
   EXPECT_THAT(bench.Types("aten.expand", {"f32[3]"}, {{"size", Ints({4})}}),
               HasSubstr("3 and 4 differ"));
-  EXPECT_EQ(bench.Types("aten.repeat", {"f32[b,3]"},
-                        {{"repeats", Ints({2, 1, 4})}}),
-            "f32[2,b,12]");
+  EXPECT_EQ(
+      bench.Types("aten.repeat", {"f32[b,3]"}, {{"repeats", Ints({2, 1, 4})}}),
+      "f32[2,b,12]");
 }
 
 TEST(SliceShapeTest, PythonBounds) {
@@ -285,9 +280,9 @@ TEST(SliceShapeTest, PythonBounds) {
   EXPECT_EQ(bench.Types("aten.select.int", {"f32[b,3,s]"},
                         {{"dim", 1}, {"index", -1}}),
             "f32[b,s]");
-  EXPECT_THAT(bench.Types("aten.select.int", {"f32[b,3]"},
-                          {{"dim", 1}, {"index", 3}}),
-              HasSubstr("aten.select"));
+  EXPECT_THAT(
+      bench.Types("aten.select.int", {"f32[b,3]"}, {{"dim", 1}, {"index", 3}}),
+      HasSubstr("aten.select"));
 }
 
 TEST(SplitShapeTest, Parts) {
@@ -295,9 +290,9 @@ TEST(SplitShapeTest, Parts) {
   EXPECT_EQ(bench.Types("aten.split.Tensor", {"f32[b,10]"},
                         {{"split_size", 4}, {"dim", 1}}),
             "f32[b,4] f32[b,4] f32[b,2]");
-  EXPECT_EQ(bench.Types("aten.chunk", {"f32[b,7]"},
-                        {{"chunks", 3}, {"dim", -1}}),
-            "f32[b,3] f32[b,3] f32[b,1]");
+  EXPECT_EQ(
+      bench.Types("aten.chunk", {"f32[b,7]"}, {{"chunks", 3}, {"dim", -1}}),
+      "f32[b,3] f32[b,3] f32[b,1]");
   EXPECT_EQ(bench.Types("aten.split_with_sizes", {"f32[b,7]"},
                         {{"split_sizes", Ints({3, 4})}, {"dim", 1}}),
             "f32[b,3] f32[b,4]");
@@ -309,9 +304,9 @@ TEST(JoinShapeTest, CatStackPad) {
   EXPECT_EQ(bench.Types("aten.cat", {ListOf{{"f32[b,s,4]", "f32[b,1,4]"}}},
                         {{"dim", 1}}),
             "f32[b,s + 1,4]");
-  EXPECT_EQ(bench.Types("aten.stack", {ListOf{{"f32[b]", "f32[b]"}}},
-                        {{"dim", -1}}),
-            "f32[b,2]");
+  EXPECT_EQ(
+      bench.Types("aten.stack", {ListOf{{"f32[b]", "f32[b]"}}}, {{"dim", -1}}),
+      "f32[b,2]");
   EXPECT_EQ(bench.Types("aten.pad", {"i64[b,s]"}, {{"pad", Ints({0, 1})}}),
             "i64[b,s + 1]");
   EXPECT_EQ(bench.Types("aten.constant_pad_nd", {"f32[2,3]"},
@@ -327,11 +322,10 @@ TEST(IndexingShapeTest, IndexGatherScatter) {
   EXPECT_EQ(bench.Types("aten.index.Tensor",
                         {"f32[b,10,s]", ListOf{{"i64[2]", "", "i64[2]"}}}),
             "f32[2,10]");
-  EXPECT_THAT(bench.Types("aten.index.Tensor",
-                          {"f32[b,10]", ListOf{{"bool[b]"}}}),
-              HasSubstr("depends on data"));
-  EXPECT_EQ(bench.Types("aten.gather", {"f32[b,10]", "i64[b,3]"},
-                        {{"dim", 1}}),
+  EXPECT_THAT(
+      bench.Types("aten.index.Tensor", {"f32[b,10]", ListOf{{"bool[b]"}}}),
+      HasSubstr("depends on data"));
+  EXPECT_EQ(bench.Types("aten.gather", {"f32[b,10]", "i64[b,3]"}, {{"dim", 1}}),
             "f32[b,3]");
   EXPECT_EQ(bench.Types("aten.slice_scatter", {"i64[b,s]", "i64[b,s - 1]"},
                         {{"dim", 1}, {"start", 1}}),
@@ -351,18 +345,16 @@ TEST(ReductionShapeTest, DimsKeepdimAndDTypes) {
                         {{"dim", Ints({-1})}, {"keepdim", true}}),
             "i64[b,s,1]");
   EXPECT_EQ(bench.Types("aten.sum", {"f16[b]"}), "f16[]");
-  EXPECT_EQ(bench.Types("aten.mean.dim", {"f32[b,s,3]"},
-                        {{"dim", Ints({0, 2})}}),
-            "f32[s]");
+  EXPECT_EQ(
+      bench.Types("aten.mean.dim", {"f32[b,s,3]"}, {{"dim", Ints({0, 2})}}),
+      "f32[s]");
   EXPECT_THAT(bench.Types("aten.mean", {"i64[b]"}),
               HasSubstr("floating-point"));
   EXPECT_EQ(bench.Types("aten.max.dim", {"f32[b,s]"}, {{"dim", 1}}),
             "f32[b] i64[b]");
-  EXPECT_EQ(bench.Types("aten.max.other", {"f32[b,1]", "f32[s]"}),
-            "f32[b,s]");
+  EXPECT_EQ(bench.Types("aten.max.other", {"f32[b,1]", "f32[s]"}), "f32[b,s]");
   EXPECT_EQ(bench.Types("aten.argmax", {"f32[b,s]"}), "i64[]");
-  EXPECT_EQ(bench.Types("aten.any.dim", {"f32[b,s]"}, {{"dim", 0}}),
-            "bool[s]");
+  EXPECT_EQ(bench.Types("aten.any.dim", {"f32[b,s]"}, {{"dim", 0}}), "bool[s]");
   EXPECT_EQ(bench.Types("aten.cumsum", {"bool[b,s]"}, {{"dim", 1}}),
             "i64[b,s]");
   EXPECT_EQ(bench.Types("aten.softmax.int", {"f16[b,s]"},
@@ -382,18 +374,18 @@ TEST(NormShapeTest, Norms) {
   EXPECT_THAT(bench.Types("aten.layer_norm", {"f32[b,96]"},
                           {{"normalized_shape", Ints({95})}}),
               HasSubstr("96 and 95 differ"));
-  EXPECT_THAT(bench.Types("aten.batch_norm", {"f32[b,3,4]"},
-                          {{"training", true}}),
-              HasSubstr("eval"));
+  EXPECT_THAT(
+      bench.Types("aten.batch_norm", {"f32[b,3,4]"}, {{"training", true}}),
+      HasSubstr("eval"));
 }
 
 TEST(LossShapeTest, CrossEntropy) {
   OpBench bench;
-  EXPECT_EQ(bench.Types("aten.cross_entropy_loss", {"f32[b*s,257]",
-                                                    "i64[b*s]"}),
-            "f32[]");
-  EXPECT_EQ(bench.Types("aten.cross_entropy_loss",
-                        {"f32[b,257,s]", "i64[b,s]"}, {{"reduction", 0}}),
+  EXPECT_EQ(
+      bench.Types("aten.cross_entropy_loss", {"f32[b*s,257]", "i64[b*s]"}),
+      "f32[]");
+  EXPECT_EQ(bench.Types("aten.cross_entropy_loss", {"f32[b,257,s]", "i64[b,s]"},
+                        {{"reduction", 0}}),
             "f32[b,s]");
 }
 
@@ -432,9 +424,9 @@ TEST(ConvShapeTest, SizesGroupsAndTransposed) {
 TEST(CreationShapeTest, DTypesAndSizes) {
   OpBench bench;
   EXPECT_EQ(bench.Types("aten.arange", {}, {{"end", s}}), "i64[s]");
-  EXPECT_EQ(bench.Types("aten.arange.start", {},
-                        {{"start", 1}, {"end", s + 1}}),
-            "i64[s]");
+  EXPECT_EQ(
+      bench.Types("aten.arange.start", {}, {{"start", 1}, {"end", s + 1}}),
+      "i64[s]");
   EXPECT_EQ(bench.Types("aten.arange.start_step", {},
                         {{"start", 0}, {"end", 12}, {"step", 5}}),
             "i64[3]");
@@ -445,9 +437,9 @@ TEST(CreationShapeTest, DTypesAndSizes) {
   EXPECT_EQ(bench.Types("aten.full", {},
                         {{"size", Ints({b, 2})}, {"fill_value", 1.5}}),
             "f32[b,2]");
-  EXPECT_EQ(bench.Types("aten.full", {},
-                        {{"size", Ints({})}, {"fill_value", true}}),
-            "bool[]");
+  EXPECT_EQ(
+      bench.Types("aten.full", {}, {{"size", Ints({})}, {"fill_value", true}}),
+      "bool[]");
   EXPECT_EQ(bench.Types("aten.zeros", {},
                         {{"size", Ints({b})}, {"dtype", DType::kI64}}),
             "i64[b]");

@@ -40,8 +40,7 @@ class OpBench {
 
   using OperandText = std::variant<std::string, ListOf>;
 
-  absl::StatusOr<Op*> Make(std::string name,
-                           std::vector<OperandText> operands,
+  absl::StatusOr<Op*> Make(std::string name, std::vector<OperandText> operands,
                            std::vector<NamedAttribute> attributes = {}) {
     std::vector<OperandArg> values;
     for (const OperandText& text : operands) {
@@ -64,8 +63,7 @@ class OpBench {
   // "f32[b,s,96] i64[b]", or the error.
   std::string Types(std::string name, std::vector<OperandText> operands,
                     std::vector<NamedAttribute> attributes = {}) {
-    auto op = Make(std::move(name), std::move(operands),
-                   std::move(attributes));
+    auto op = Make(std::move(name), std::move(operands), std::move(attributes));
     if (!op.ok()) return std::string(op.status().message());
     std::string text;
     for (int r = 0; r < (*op)->num_results(); ++r) {
@@ -78,8 +76,7 @@ class OpBench {
   // The rule without sizes: "m k+, k+ n -> m n partial 0|1".
   std::string Rule(std::string name, std::vector<OperandText> operands,
                    std::vector<NamedAttribute> attributes = {}) {
-    auto op = Make(std::move(name), std::move(operands),
-                   std::move(attributes));
+    auto op = Make(std::move(name), std::move(operands), std::move(attributes));
     if (!op.ok()) return std::string(op.status().message());
     auto rule = RuleOf(**op);
     if (!rule.ok()) return std::string(rule.status().message());
@@ -105,8 +102,8 @@ class OpBench {
   static TensorType ParseType(llvm::StringRef text) {
     TensorType type;
     auto [dtype, rest] = text.split('[');
-    type.dtype = ParseDType(std::string_view(dtype.data(), dtype.size()))
-                     .value();
+    type.dtype =
+        ParseDType(std::string_view(dtype.data(), dtype.size())).value();
     llvm::SmallVector<llvm::StringRef, 4> dims;
     rest.drop_back().split(dims, ',', -1, /*KeepEmpty=*/false);
     for (llvm::StringRef dim : dims) {

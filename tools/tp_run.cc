@@ -1,0 +1,428 @@
+// tp-run: runs a package that tp-compile wrote, one thread per rank.
+#include <ATen/ATen.h>
+
+#include <algorithm>
+#include <chrono>
+#include <cstdio>
+#include <fstream>
+#include <iostream>
+#include <optional>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
+#include "absl/strings/str_join.h"
+#include "absl/strings/str_split.h"
+#if __has_include("frontend/reference_model.h")
+#include "frontend/reference_model.h"
+#define TP_HAS_REFERENCE_MODEL
+#endif
+#include "ir/status.h"
+#include "runtime/session.h"
+#include "runtime/tensor_io.h"
+#include "tools/command_line.h"
+#include "tools/compare_outputs.h"
+
+namespace tp {
+namespace {
+
+constexpr char kUsage[] =
+    R"(usage: tp-run DIR --inputs X.safetensors [--outputs Y.safetensors]
+       tp-run DIR --inputs X.safetensors --verify MODEL.pt [--verify-dtype f64]
+       tp-run DIR --inputs X.safetensors --bench 20
+       tp-run doctor
+
+Runs the package DIR that tp-compile wrote, one thread per rank.
+
+  --inputs FILE        inputs by name (or input_0, input_1, ... by position)
+  --outputs FILE       writes output_0, output_1, ...
+  --arg NAME=VALUE     a number as an input of one element
+  --verify MODEL.pt    compares every output with the unsharded model
+  --verify-dtype f64   does both in f64, where rounding hides nothing
+  --expect FILE        compares with the output_* tensors of FILE
+  --tolerance T        largest error relative to the largest expected value
+                       (default by dtype: f32 1e-4, f64 1e-9, f16 1e-2,
+                       bf16 5e-2)
+  --bench N            times N runs
+  --output-rank R      whose outputs to take (default 0)
+  --check-replicas     all ranks' outputs have to be equal, bit for bit
+  --nan-check off|outputs|all
+                       stops at a NaN in an output, or at the op that made it
+  --threads N          threads inside each rank (default: cores / ranks)
+  --timeout 60s        how long a rank waits for another
+  --devices LIST       cpu for each rank: cpu,cpu
+  --comm threads       how ranks talk
+  --seed S             of random ops
+  --no-verify-hash     trusts the weight files: starts faster
+  -q                   prints errors only
+  --help  --version
+
+Exit codes: 0 ok, 1 run error, 2 usage, 3 bad input, 4 unsupported,
+5 verification failed, 6 rank died, 7 timeout, 8 out of memory.
+)";
+
+struct Options {
+  std::string package;
+  std::string inputs;
+  std::string outputs;
+  std::vector<std::string> arguments;
+  std::string verify;
+  std::string verify_dtype = "model";
+  std::string expect;
+  std::string nan_check = "off";
+  std::string devices;
+  std::string device = "cpu";
+  std::string comm = "threads";
+  double tolerance = 0;
+  int bench = 0;
+  int seed = 0;
+  bool no_verify_hash = false;
+  bool quiet = false;
+  bool help = false;
+  bool version = false;
+  SessionOptions session;
+};
+
+int Fail(const absl::Status& status) {
+  std::cerr << "tp-run: " << status.message() << "\n";
+  return static_cast<int>(ExitCodeOf(status));
+}
+
+int UsageError(const absl::Status& status) {
+  std::cerr << "tp-run: " << status.message() << "\nTry tp-run --help.\n";
+  return static_cast<int>(ExitCode::kUsage);
+}
+
+absl::Status ParseOptions(int argc, char** argv, Options& options) {
+  CommandLine line;
+  line.String("--inputs", &options.inputs);
+  line.String("--outputs", &options.outputs);
+  line.Strings("--arg", &options.arguments);
+  line.String("--verify", &options.verify);
+  line.String("--verify-dtype", &options.verify_dtype);
+  line.String("--expect", &options.expect);
+  line.Double("--tolerance", &options.tolerance);
+  line.Int("--bench", &options.bench);
+  line.Int("--output-rank", &options.session.output_rank);
+  line.Switch("--check-replicas", &options.session.check_replicas);
+  line.String("--nan-check", &options.nan_check);
+  line.Int("--threads", &options.session.threads);
+  line.Duration("--timeout", &options.session.timeout);
+  line.String("--devices", &options.devices);
+  line.String("--device", &options.device);
+  line.String("--comm", &options.comm);
+  line.Int("--seed", &options.seed);
+  line.Switch("--no-verify-hash", &options.no_verify_hash);
+  line.Switch("-q", &options.quiet);
+  line.Switch("--help", &options.help);
+  line.Switch("--version", &options.version);
+  std::vector<std::string> positional;
+  TP_RETURN_IF_ERROR(line.Parse(argc, argv, positional));
+  if (options.help || options.version) return absl::OkStatus();
+  if (positional.size() != 1)
+    return absl::InvalidArgumentError("give exactly one package folder");
+  options.package = positional[0];
+  if (options.bench < 0 || options.session.threads < 0 || options.tolerance < 0)
+    return absl::InvalidArgumentError(
+        "--bench, --threads and --tolerance cannot be negative");
+  if (options.nan_check == "outputs")
+    options.session.executor.nan_check = NanCheck::kOutputs;
+  else if (options.nan_check == "all")
+    options.session.executor.nan_check = NanCheck::kAll;
+  else if (options.nan_check != "off")
+    return absl::InvalidArgumentError("--nan-check is off, outputs or all");
+  if (options.verify_dtype == "f64")
+    options.session.f64 = true;
+  else if (options.verify_dtype != "model")
+    return absl::InvalidArgumentError("--verify-dtype is f64 or model");
+  if (options.session.f64 && options.verify.empty())
+    return absl::InvalidArgumentError("--verify-dtype needs --verify");
+  options.session.package.hash_weights = !options.no_verify_hash;
+  return absl::OkStatus();
+}
+
+absl::Status CheckDevices(const Options& options, int ranks) {
+  if (options.comm != "threads")
+    return absl::UnimplementedError(absl::StrCat(
+        "--comm ", options.comm, " is not built in; this tp-run has: threads"));
+  std::vector<std::string> devices(ranks, options.device);
+  if (!options.devices.empty()) devices = absl::StrSplit(options.devices, ',');
+  if (static_cast<int>(devices.size()) != ranks)
+    return absl::InvalidArgumentError(
+        absl::StrCat("--devices names ", devices.size(),
+                     " devices, the package has ", ranks, " ranks"));
+  for (const std::string& device : devices) {
+    if (device == "cpu" || device == "cpu:0") continue;
+    return absl::UnimplementedError(absl::StrCat(
+        "device ", device, " is not built in; this tp-run has: cpu"));
+  }
+  return absl::OkStatus();
+}
+
+// A number as a tensor of the input's dtype, with as many dims of size 1.
+absl::StatusOr<at::Tensor> ArgumentTensor(const ProgramArgument& input,
+                                          const std::string& text) {
+  std::vector<int64_t> sizes(input.type.ndim(), 1);
+  const auto dtype = at::dtype(ScalarTypeOf(input.type.dtype));
+  int64_t integer = 0;
+  double number = 0;
+  if (text == "true" || text == "false")
+    return at::full(sizes, text == "true" ? 1 : 0, dtype);
+  if (absl::SimpleAtoi(text, &integer)) return at::full(sizes, integer, dtype);
+  if (absl::SimpleAtod(text, &number)) return at::full(sizes, number, dtype);
+  return absl::InvalidArgumentError(
+      absl::StrCat("--arg ", input.info.name, "=", text, ": not a number"));
+}
+
+absl::StatusOr<NamedTensors> GatherInputs(const Options& options,
+                                          const Session& session) {
+  NamedTensors inputs;
+  if (!options.inputs.empty()) {
+    TP_ASSIGN_OR_RETURN(inputs, ReadTensors(options.inputs));
+  }
+  for (const std::string& argument : options.arguments) {
+    const std::pair<std::string, std::string> parts =
+        absl::StrSplit(argument, absl::MaxSplits('=', 1));
+    bool found = false;
+    for (const ProgramArgument& input : session.inputs()) {
+      if (input.info.name != parts.first) continue;
+      found = true;
+      TP_ASSIGN_OR_RETURN(at::Tensor tensor,
+                          ArgumentTensor(input, parts.second));
+      inputs.emplace_back(parts.first, std::move(tensor));
+    }
+    if (!found)
+      return absl::InvalidArgumentError(absl::StrCat(
+          "--arg ", argument, ": the model has no input '", parts.first, "'"));
+  }
+  return inputs;
+}
+
+std::string Describe(const at::Tensor& tensor) {
+  const std::optional<DType> dtype = DTypeOf(tensor.scalar_type());
+  return absl::StrCat(
+      dtype ? std::string(Name(*dtype)) : toString(tensor.scalar_type()), "[",
+      absl::StrJoin(tensor.sizes(), ","), "]");
+}
+
+// Prints a line per output and the verdict; false if one is too far off.
+bool Report(const Options& options, const std::vector<at::Tensor>& outputs,
+            const std::vector<at::Tensor>& expected,
+            const std::string& expected_name) {
+  if (outputs.size() != expected.size()) {
+    std::cout << "failed: " << outputs.size() << " outputs, " << expected_name
+              << " has " << expected.size() << "\n";
+    return false;
+  }
+  bool passed = true;
+  double worst = 0;
+  double loosest = 0;
+  for (size_t i = 0; i < outputs.size(); ++i) {
+    const Difference difference = Compare(outputs[i], expected[i]);
+    const double tolerance = options.tolerance > 0
+                                 ? options.tolerance
+                                 : DefaultTolerance(expected[i].scalar_type());
+    const bool good = difference.comparable && difference.relative <= tolerance;
+    if (!good || !options.quiet) {
+      std::cout << absl::StrFormat("output_%d  %s  ", i, Describe(expected[i]));
+      if (!difference.comparable)
+        std::cout << difference.why_not << "  FAILED\n";
+      else
+        std::cout << absl::StrFormat(
+            "max abs error %.1e, rel %.1e, tolerance %.0e%s\n",
+            difference.absolute, difference.relative, tolerance,
+            good ? "" : "  FAILED");
+    }
+    passed = passed && good;
+    worst = std::max(worst, difference.relative);
+    loosest = std::max(loosest, tolerance);
+  }
+  if (!passed) {
+    std::cout << "failed: the outputs differ from " << expected_name << "\n";
+  } else if (!options.quiet) {
+    std::cout << absl::StrFormat(
+        "verified: %d output%s equal %s (max rel error %.1e, tolerance "
+        "%.0e)\n",
+        outputs.size(), outputs.size() == 1 ? "" : "s", expected_name, worst,
+        loosest);
+  }
+  return passed;
+}
+
+absl::StatusOr<bool> CompareWithFile(const Options& options,
+                                     const std::vector<at::Tensor>& outputs) {
+  TP_ASSIGN_OR_RETURN(NamedTensors tensors, ReadTensors(options.expect));
+  std::vector<at::Tensor> expected;
+  for (bool found = true; found;) {
+    found = false;
+    for (const auto& [name, tensor] : tensors) {
+      if (name != absl::StrCat("output_", expected.size())) continue;
+      expected.push_back(tensor);
+      found = true;
+      break;
+    }
+  }
+  if (expected.empty())
+    return absl::InvalidArgumentError(
+        absl::StrCat(options.expect, " has no tensor output_0"));
+  return Report(options, outputs, expected, options.expect);
+}
+
+absl::StatusOr<bool> CompareWithModel(const Options& options,
+                                      const NamedTensors& inputs,
+                                      const std::vector<at::Tensor>& outputs) {
+#ifdef TP_HAS_REFERENCE_MODEL
+  ReferenceOptions reference;
+  reference.f64 = options.session.f64;
+  TP_ASSIGN_OR_RETURN(std::vector<at::Tensor> expected,
+                      RunReferenceModel(options.verify, inputs, reference));
+  return Report(options, outputs, expected, "the unsharded model");
+#else
+  static_cast<void>(inputs);
+  static_cast<void>(outputs);
+  return absl::UnimplementedError(absl::StrCat(
+      "--verify ", options.verify, " is not built in; use --expect"));
+#endif
+}
+
+double Median(std::vector<double> values) {
+  std::sort(values.begin(), values.end());
+  const size_t half = values.size() / 2;
+  return values.size() % 2 == 1 ? values[half]
+                                : (values[half - 1] + values[half]) / 2;
+}
+
+// High-water mark of this process, in bytes; 0 where /proc is not there.
+int64_t PeakBytes() {
+  std::ifstream status("/proc/self/status");
+  for (std::string line; std::getline(status, line);) {
+    int64_t kilobytes = 0;
+    if (std::sscanf(line.c_str(), "VmHWM: %ld kB", &kilobytes) == 1)
+      return kilobytes * 1024;
+  }
+  return 0;
+}
+
+absl::Status Bench(const Options& options, Session& session,
+                   const NamedTensors& inputs) {
+  for (int i = 0; i < 3; ++i) TP_RETURN_IF_ERROR(session.Run(inputs).status());
+  std::vector<double> milliseconds;
+  for (int i = 0; i < options.bench; ++i) {
+    const auto start = std::chrono::steady_clock::now();
+    TP_RETURN_IF_ERROR(session.Run(inputs).status());
+    milliseconds.push_back(std::chrono::duration<double, std::milli>(
+                               std::chrono::steady_clock::now() - start)
+                               .count());
+  }
+  // Telling waiting from communicating costs a barrier per collective, so
+  // the shares come from runs of their own.
+  const int profiled = std::min(options.bench, 5);
+  std::vector<RankTimes> times;
+  for (int i = 0; i < profiled; ++i)
+    TP_RETURN_IF_ERROR(session.Run(inputs, &times).status());
+  std::cout << absl::StrFormat(
+      "%d runs on %d ranks x %d threads: median %.3f ms, min %.3f ms, max "
+      "%.3f ms\n",
+      options.bench, session.num_ranks(), session.threads_per_rank(),
+      Median(milliseconds),
+      *std::min_element(milliseconds.begin(), milliseconds.end()),
+      *std::max_element(milliseconds.begin(), milliseconds.end()));
+  for (int rank = 0; rank < session.num_ranks(); ++rank) {
+    const RankTimes& t = times[rank];
+    std::cout << absl::StrFormat(
+        "rank %d: compute %.3f ms, communicate %.3f ms, wait %.3f ms; weights "
+        "%.1f MB\n",
+        rank, t.compute() * 1e3 / profiled, t.communicate * 1e3 / profiled,
+        t.wait * 1e3 / profiled, session.WeightBytes(rank) / 1e6);
+  }
+  std::cout << absl::StrFormat(
+      "%d collectives of %.3f MB per run; peak memory of the process %.1f "
+      "MB\n",
+      times[0].collectives / profiled,
+      times[0].collective_bytes / 1e6 / profiled, PeakBytes() / 1e6);
+  return absl::OkStatus();
+}
+
+absl::StatusOr<ExitCode> Run(const Options& options) {
+  if (options.seed != 0) at::manual_seed(options.seed);
+  TP_ASSIGN_OR_RETURN(std::unique_ptr<Session> session,
+                      Session::Open(options.package, options.session));
+  TP_RETURN_IF_ERROR(CheckDevices(options, session->num_ranks()));
+  TP_ASSIGN_OR_RETURN(NamedTensors inputs, GatherInputs(options, *session));
+  TP_ASSIGN_OR_RETURN(std::vector<at::Tensor> outputs, session->Run(inputs));
+  if (!options.outputs.empty()) {
+    NamedTensors named;
+    for (size_t i = 0; i < outputs.size(); ++i)
+      named.emplace_back(absl::StrCat("output_", i), outputs[i]);
+    TP_RETURN_IF_ERROR(WriteTensors(options.outputs, named));
+  }
+  bool passed = true;
+  if (!options.verify.empty()) {
+    TP_ASSIGN_OR_RETURN(passed, CompareWithModel(options, inputs, outputs));
+  }
+  if (!options.expect.empty()) {
+    TP_ASSIGN_OR_RETURN(bool good, CompareWithFile(options, outputs));
+    passed = passed && good;
+  }
+  if (options.bench > 0) TP_RETURN_IF_ERROR(Bench(options, *session, inputs));
+  const bool silent = options.quiet || !options.verify.empty() ||
+                      !options.expect.empty() || options.bench > 0;
+  if (!silent) {
+    for (size_t i = 0; i < outputs.size(); ++i)
+      std::cout << "output_" << i << "  " << Describe(outputs[i]) << "\n";
+    if (!options.outputs.empty())
+      std::cout << "written to " << options.outputs << "\n";
+  }
+  return passed ? ExitCode::kOk : ExitCode::kVerificationFailed;
+}
+
+int Doctor() {
+  std::cout << "tp-run " << TP_VERSION << ", LibTorch " << TP_TORCH_VERSION
+            << "\ncores: " << std::thread::hardware_concurrency()
+            << "\ncpu kernels: " << at::get_cpu_capability() << "\ndevices: cpu"
+            << "\ncommunicators: threads\n";
+  const bool works =
+      at::ones({2, 2}).matmul(at::ones({2, 2})).eq(2).all().item<bool>();
+  std::cout << "matrix product: " << (works ? "ok" : "WRONG") << "\n";
+  return works ? 0 : 1;
+}
+
+int Main(int argc, char** argv) {
+  if (argc > 1) {
+    const std::string command = argv[1];
+    if (command == "doctor") return Doctor();
+    if (command == "generate" || command == "train" || command == "calibrate")
+      return Fail(absl::UnimplementedError(absl::StrCat(
+          "'", command, "' is not there yet in version ", TP_VERSION)));
+  }
+  Options options;
+  if (absl::Status status = ParseOptions(argc, argv, options); !status.ok())
+    return UsageError(status);
+  if (options.help) {
+    std::cout << kUsage;
+    return 0;
+  }
+  if (options.version) {
+    std::cout << "tp-run " << TP_VERSION << " (LibTorch " << TP_TORCH_VERSION
+              << ")\n";
+    return 0;
+  }
+  absl::StatusOr<ExitCode> code = absl::InternalError("nothing ran");
+  try {
+    code = Run(options);
+  } catch (const std::bad_alloc&) {
+    code = absl::ResourceExhaustedError("out of memory");
+  } catch (const c10::Error& error) {
+    code = absl::InternalError(error.what_without_backtrace());
+  } catch (const std::exception& error) {
+    code = absl::InternalError(error.what());
+  }
+  return code.ok() ? static_cast<int>(*code) : Fail(code.status());
+}
+
+}  // namespace
+}  // namespace tp
+
+int main(int argc, char** argv) { return tp::Main(argc, argv); }

@@ -1,0 +1,120 @@
+// Turns tensors that are written in place into SSA values.
+//
+// Every tensor is a storage and a chain of views of it. Reading a view whose
+// storage was written since derives it again; writing to a view writes its
+// storage through the inverse of each view:
+//
+//     k = q.chunk(3, -1)[1]     k: slice(q, -1, C, 2C)
+//     t = k[:, 1:]              t: slice(k, 1, 1)
+//     t += 1                    %t1 = add(%t0, 1)
+//                               %k1 = slice_scatter(%k0, %t1, 1, 1)
+//                               %q1 = slice_scatter(%q0, %k1, -1, C, 2C)
+//
+// and whoever reads q, k or any other view of q from here on sees %q1.
+#ifndef TP_FRONTEND_ALIAS_TRACKER_H_
+#define TP_FRONTEND_ALIAS_TRACKER_H_
+
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "ir/builder.h"
+
+namespace tp {
+
+// The memory that tensors share.
+struct TensorStorage {
+  enum class Owner { kTemporary, kInput, kWeight };
+  Owner owner = Owner::kTemporary;
+  std::string name;  // of an input or weight
+  // Written so often. Views remember the count they were derived at.
+  int version = 0;
+  // Set once a write happened elsewhere that may or may not have changed
+  // this: where, for the error when it is read.
+  std::string tainted;
+  // Storages that may share memory, decided by strides at run time, have a
+  // common group; -1 for none.
+  int group = -1;
+};
+
+// A view op, applied to the parent.
+struct ViewStep {
+  std::string op;  // "" for the parent itself
+  std::vector<NamedAttribute> attributes;
+};
+
+// One way of looking at a storage. Nodes never change except for the cache.
+struct ViewNode {
+  std::shared_ptr<TensorStorage> storage;
+  std::shared_ptr<ViewNode> parent;  // null: the whole storage
+  ViewStep step;
+  TensorType type;
+  // The content as of `version`, null while `scalar` was not needed as a
+  // tensor.
+  Value* value = nullptr;
+  int version = 0;
+  // The content of a 0-dim tensor where it is known (an int, float or bool).
+  std::optional<Attribute> scalar;
+};
+
+// What a variable of the program holds. In-place ops that change the shape
+// (squeeze_) put another node in.
+struct TensorHandle {
+  std::shared_ptr<ViewNode> node;
+
+  const TensorType& type() const { return node->type; }
+};
+using TensorRef = std::shared_ptr<TensorHandle>;
+
+class AliasTracker {
+ public:
+  explicit AliasTracker(Builder& builder) : builder_(builder) {}
+
+  // A tensor with memory of its own.
+  TensorRef NewTensor(Value* value);
+  // A 0-dim tensor with memory of its own and known content.
+  TensorRef NewScalar(Attribute scalar, DType dtype);
+  // An input or weight; `scalar` is its content where that is known.
+  TensorRef NewOwned(Value* value, TensorStorage::Owner owner, std::string name,
+                     std::optional<Attribute> scalar = std::nullopt);
+  // A view of `base`, whose content now is `value`.
+  TensorRef NewView(const TensorRef& base, ViewStep step, Value* value);
+  // Another variable for the same memory and shape.
+  TensorRef NewAlias(const TensorRef& base);
+  // A tensor that may share memory with `base`, or may be a copy.
+  TensorRef NewMaybeAlias(const TensorRef& base, Value* value);
+
+  // The content now. kUnimplemented if a write may or may not have changed
+  // it.
+  absl::StatusOr<Value*> Read(const TensorRef& tensor);
+  // The content of a 0-dim tensor, if known.
+  std::optional<Attribute> Scalar(const TensorRef& tensor) const;
+
+  // Replaces the content by `value`, of the same type. kUnimplemented for
+  // inputs and weights (the caller would see the write) and for views
+  // without an inverse.
+  absl::Status Write(const TensorRef& tensor, Value* value);
+  // Whether Write would be refused.
+  absl::Status CheckWritable(const TensorRef& tensor) const;
+  // In-place op on the shape: `tensor` becomes a view of what it was.
+  void Rebind(const TensorRef& tensor, ViewStep step, Value* value);
+
+ private:
+  using NodeRef = std::shared_ptr<ViewNode>;
+  absl::StatusOr<Value*> ReadNode(ViewNode& node);
+  absl::Status WriteNode(ViewNode& node, Value* value);
+  absl::StatusOr<Value*> Materialize(const ViewNode& node);
+  absl::StatusOr<Value*> Apply(const ViewStep& step, Value* operand);
+  // The parent's content with the part that `node` shows replaced.
+  absl::StatusOr<Value*> Invert(const ViewNode& node, Value* parent,
+                                Value* value);
+
+  Builder& builder_;
+  std::vector<std::vector<std::shared_ptr<TensorStorage>>> groups_;
+};
+
+}  // namespace tp
+
+#endif  // TP_FRONTEND_ALIAS_TRACKER_H_

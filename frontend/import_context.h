@@ -1,0 +1,48 @@
+// What every step of the import shares.
+#ifndef TP_FRONTEND_IMPORT_CONTEXT_H_
+#define TP_FRONTEND_IMPORT_CONTEXT_H_
+
+#include <map>
+#include <string>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "frontend/alias_tracker.h"
+#include "ir/builder.h"
+#include "ir/module.h"
+
+namespace tp {
+
+struct ImportContext {
+  ImportContext(Module& module, Function& function)
+      : module(module), builder(module, function.body()), aliases(builder) {}
+
+  const Location& location() const { return builder.location(); }
+
+  // Whether the relation holds, as a guard where sizes decide it.
+  absl::StatusOr<bool> Decide(const SymExpr& lhs, Relation relation,
+                              const SymExpr& rhs, llvm::StringRef reason);
+  // The value under the example sizes, which becomes a guard: for what needs
+  // a number (a trip count, an element of a list).
+  absl::StatusOr<int64_t> Concrete(const SymExpr& expr, llvm::StringRef reason);
+
+  // "file:line in module: what"
+  absl::Status Unsupported(llvm::StringRef what) const;
+  absl::Status Invalid(llvm::StringRef what) const;
+  // For the end of the import: the op without a row, where it was seen first.
+  void AddMissing(const std::string& op);
+  // The error about all ops that were missing; OK if there were none.
+  absl::Status MissingOps() const;
+  // Once per text.
+  void AddNote(std::string note);
+
+  Module& module;
+  Builder builder;
+  AliasTracker aliases;
+  std::vector<std::string> notes;
+  std::map<std::string, Location> missing;
+};
+
+}  // namespace tp
+
+#endif  // TP_FRONTEND_IMPORT_CONTEXT_H_

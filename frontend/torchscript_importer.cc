@@ -1,0 +1,152 @@
+#include "frontend/torchscript_importer.h"
+
+#include <torch/csrc/jit/api/module.h>
+#include <torch/csrc/jit/serialization/import.h>
+
+#include <sstream>
+
+#include "absl/strings/str_cat.h"
+#include "frontend/archive_check.h"
+#include "frontend/archive_weight_source.h"
+#include "frontend/graph_interpreter.h"
+#include "frontend/import_context.h"
+#include "frontend/imported_weights.h"
+#include "frontend/input_binding.h"
+#include "frontend/skeleton_archive.h"
+#include "frontend/weight_table.h"
+#include "ir/status.h"
+#include "ir/text.h"
+
+namespace tp {
+namespace {
+
+// The first lines of a LibTorch error, without its stack trace.
+std::string ShortError(const std::exception& error) {
+  llvm::StringRef text = error.what();
+  return text.take_front(text.find("\nException raised from")).rtrim().str();
+}
+
+absl::StatusOr<torch::jit::Module> LoadProgram(const CheckedArchive& archive,
+                                               const std::string& path) {
+  TP_ASSIGN_OR_RETURN(std::string skeleton, BuildSkeleton(archive));
+  try {
+    std::istringstream stream(std::move(skeleton));
+    return torch::jit::load(stream, at::kCPU);
+  } catch (const std::exception& error) {
+    return absl::InvalidArgumentError(
+        absl::StrCat(path, ": LibTorch ", TP_TORCH_VERSION,
+                     " cannot load the program: ", ShortError(error)));
+  }
+}
+
+// The tensors and numbers in a value, depth first.
+absl::Status FlattenOutputs(const AbstractValue& value, ImportContext& context,
+                            llvm::SmallVectorImpl<Value*>& outputs) {
+  if (value.is_unknown())
+    return absl::UnimplementedError(
+        absl::StrCat("an output of the model is not known: ", value.reason()));
+  if (value.is_tensor()) {
+    TP_ASSIGN_OR_RETURN(Value * tensor,
+                        context.aliases.Read(value.as_tensor()));
+    outputs.push_back(tensor);
+  } else if (value.is_number()) {
+    TensorRef tensor = context.aliases.NewScalar(
+        *ToAttribute(value), value.is_bool()    ? DType::kBool
+                             : value.is_float() ? DType::kF64
+                                                : DType::kI64);
+    TP_ASSIGN_OR_RETURN(Value * scalar, context.aliases.Read(tensor));
+    outputs.push_back(scalar);
+  } else if (const auto* items = value.items()) {
+    for (const AbstractValue& item : *items)
+      TP_RETURN_IF_ERROR(FlattenOutputs(item, context, outputs));
+  } else if (value.is_dict()) {
+    for (const auto& [key, item] : value.as_dict()->entries)
+      TP_RETURN_IF_ERROR(FlattenOutputs(item, context, outputs));
+  } else if (value.is_object()) {
+    return absl::UnimplementedError("an output of the model is an object");
+  }
+  return absl::OkStatus();
+}
+
+// An example that breaks a guard will not run: better to say so now.
+void CheckExamples(const ImportOptions& options, ImportContext& context) {
+  for (size_t i = 1; i < options.examples.size(); ++i) {
+    SymbolValues values;
+    for (const SymbolInfo& symbol : context.module.assumptions().symbols()) {
+      for (const auto& tensor : options.examples[i])
+        if (tensor.name == symbol.input &&
+            symbol.dim < static_cast<int>(tensor.sizes.size()))
+          values[symbol.name] = tensor.sizes[symbol.dim];
+    }
+    for (const Guard& guard : context.module.assumptions().guards()) {
+      absl::StatusOr<int64_t> lhs = guard.lhs.Evaluate(values);
+      absl::StatusOr<int64_t> rhs = guard.rhs.Evaluate(values);
+      if (lhs.ok() && rhs.ok() && !Holds(*lhs, guard.relation, *rhs))
+        context.AddNote(absl::StrCat(
+            "inputs file ", i + 1, " does not satisfy ", guard.ToString(), " (",
+            guard.reason, ", ", ToString(guard.location),
+            "), which inputs file 1 was compiled for"));
+    }
+  }
+}
+
+absl::StatusOr<ImportedModel> Import(const std::string& path,
+                                     const ImportOptions& options) {
+  ArchiveOptions archive_options;
+  archive_options.allow_ops = options.allow_ops;
+  TP_ASSIGN_OR_RETURN(std::unique_ptr<CheckedArchive> archive,
+                      CheckArchive(path, archive_options));
+  TP_ASSIGN_OR_RETURN(torch::jit::Module program, LoadProgram(*archive, path));
+  const auto method = program.find_method(options.method);
+  if (!method)
+    return absl::InvalidArgumentError(
+        absl::StrCat(path, ": the model has no method '", options.method, "'"));
+
+  auto module = std::make_unique<Module>();
+  module->set_mesh(options.mesh);
+  Function* function = module->AddFunction("forward");
+  ImportContext context(*module, *function);
+  TP_ASSIGN_OR_RETURN(
+      std::vector<AbstractValue> arguments,
+      BindInputs(method->function().getSchema(), options, context, *function));
+  WeightTable weights(context, *function, archive->tensors);
+  TP_RETURN_IF_ERROR(weights.AddModule(program._ivalue()));
+  TP_ASSIGN_OR_RETURN(AbstractValue root,
+                      weights.FromIValue(program._ivalue(), ""));
+  GraphInterpreter interpreter(context, weights);
+  TP_ASSIGN_OR_RETURN(AbstractValue result,
+                      interpreter.CallMethod(root.as_object(), options.method,
+                                             std::move(arguments)));
+  TP_RETURN_IF_ERROR(context.MissingOps());
+  TP_RETURN_IF_ERROR(
+      FlattenOutputs(result, context, function->body().results()));
+  if (function->body().results().empty())
+    return absl::InvalidArgumentError(
+        absl::StrCat(path, ": the model returns no tensor"));
+  EraseDeadOps(function->body());
+  weights.RemoveUnused();
+  CheckExamples(options, context);
+  TP_RETURN_IF_ERROR(Annotate(Verify(*module), "after import"));
+
+  ImportedModel model;
+  model.module = std::move(module);
+  model.weights = MakeImportedWeights(MakeArchiveWeightSource(*archive),
+                                      weights.constants());
+  model.notes = std::move(context.notes);
+  return model;
+}
+
+}  // namespace
+
+absl::StatusOr<ImportedModel> ImportTorchScript(const std::string& path,
+                                                const ImportOptions& options) {
+  // LibTorch reports what it finds odd in a program by exceptions.
+  try {
+    return Import(path, options);
+  } catch (const std::exception& error) {
+    return absl::InvalidArgumentError(absl::StrCat(
+        path, ": LibTorch refuses the program: ", ShortError(error)));
+  }
+}
+
+}  // namespace tp

@@ -1,0 +1,71 @@
+// Reads a TorchScript archive into our IR: one function of tensors with
+// symbolic sizes, without lists, views that are written, or control flow that
+// sizes and attributes decide. Nothing of the model is executed.
+#ifndef TP_FRONTEND_TORCHSCRIPT_IMPORTER_H_
+#define TP_FRONTEND_TORCHSCRIPT_IMPORTER_H_
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "ir/attribute.h"
+#include "ir/dtype.h"
+#include "ir/mesh.h"
+#include "ir/module.h"
+#include "ir/weight_source.h"
+
+namespace tp {
+
+// What an inputs file says of one tensor.
+struct ExampleTensor {
+  std::string name;
+  DType dtype = DType::kF32;
+  std::vector<int64_t> sizes;
+  // The element of a tensor of one element: it may serve as a scalar argument.
+  std::optional<Attribute> scalar;
+};
+using ExampleInputs = std::vector<ExampleTensor>;
+
+struct ImportOptions {
+  // One per --inputs file, at least one unless the model takes no tensors.
+  // Dims that differ between them become symbols.
+  std::vector<ExampleInputs> examples;
+  // Scalar arguments, "sr" -> "16000"; they are compiled in.
+  std::vector<std::pair<std::string, std::string>> arguments;
+  // Dims that are symbols although the examples agree in them, by input:
+  // "input_ids:0=batch,1=seq".
+  std::vector<std::string> dynamic;
+  // Whether every size is compiled in.
+  bool static_sizes = false;
+  Mesh mesh;
+  std::string method = "forward";
+  // Operators to let through the archive check; see archive_check.h.
+  std::vector<std::string> allow_ops;
+};
+
+struct ImportedModel {
+  // With one function, @forward, whatever the method's name was. Its weights
+  // are arguments named as in `weights`; inputs keep the method's argument
+  // names, parts of nested ones are input_<position>. Outputs are the tensors
+  // and numbers in what the method returns, depth first.
+  std::unique_ptr<Module> module;
+  // Weights by name, among them constants of the code ("constant.0").
+  std::shared_ptr<const WeightSource> weights;
+  // What was fixed or dropped while importing, for the user to know.
+  std::vector<std::string> notes;
+};
+
+// The errors of CheckArchive; InvalidArgument where the inputs do not fit the
+// model, Unimplemented where the model does something that is not supported:
+// control flow that depends on data, training mode, state, unknown operators
+// (all of them in one message). Errors name the Python line and module.
+absl::StatusOr<ImportedModel> ImportTorchScript(const std::string& path,
+                                                const ImportOptions& options);
+
+}  // namespace tp
+
+#endif  // TP_FRONTEND_TORCHSCRIPT_IMPORTER_H_

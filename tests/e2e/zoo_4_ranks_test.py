@@ -1,0 +1,6 @@
+"""Every model at 4 ranks equals its reference, in f32 and f64."""
+
+import zoo
+
+if __name__ == "__main__":
+    zoo.main(ranks=4)

@@ -301,7 +301,7 @@ absl::Status Scanner::CheckName(size_t i) const {
   if (name == "__setstate__")
     return Denied(i,
                   "a __setstate__ method, which would run while the model "
-                  "is loaded");
+                  "is loaded; save a model whose classes have none");
   if (IsAttribute(i)) {
     // A method call on any value finds the operator of that name too.
     const std::string op = absl::StrCat("aten::", name.str());

@@ -176,6 +176,47 @@ MaybeResults ImportConstruction(const c10::FunctionSchema& schema,
   return Values{tensor};
 }
 
+bool IsEmptyList(const TensorType& type) {
+  return type.ndim() == 1 && type.dims[0] == SymExpr(0);
+}
+
+// The call's arguments in the form that the op table knows.
+Results Normalize(const c10::FunctionSchema& schema, Arguments arguments) {
+  Values normal = arguments.vec();
+  const std::string& name = schema.name();
+  if ((name == "aten::cat" || name == "aten::concat") &&
+      normal[0].items() != nullptr) {
+    // cat leaves out tensors of dims [0], whatever the others have: caches
+    // start as such.
+    Values kept;
+    for (const AbstractValue& item : *normal[0].items())
+      if (!item.is_tensor() || !IsEmptyList(item.as_tensor()->type()))
+        kept.push_back(item);
+    if (!kept.empty()) normal[0] = AbstractValue::MakeList(std::move(kept));
+  }
+  return normal;
+}
+
+// repeat_interleave by a tensor that holds one known number.
+MaybeResults ImportRepeat(const c10::FunctionSchema& schema,
+                          Arguments arguments, ImportContext& context) {
+  if (schema.name() != "aten::repeat_interleave" || arguments.size() < 3 ||
+      !arguments[0].is_tensor() || !arguments[1].is_tensor())
+    return std::nullopt;
+  std::optional<Attribute> count =
+      context.aliases.Scalar(arguments[1].as_tensor());
+  if (!count || !count->is_int()) return std::nullopt;
+  TP_ASSIGN_OR_RETURN(Value * self,
+                      context.aliases.Read(arguments[0].as_tensor()));
+  std::vector<NamedAttribute> attributes = {{"repeats", *count}};
+  if (arguments[2].is_int())
+    attributes.push_back({"dim", arguments[2].as_int()});
+  TP_ASSIGN_OR_RETURN(
+      Op * op, context.builder.Create("aten.repeat_interleave.self_int", {self},
+                                      std::move(attributes)));
+  return Values{context.aliases.NewTensor(op->result())};
+}
+
 // Ops that hand on their argument.
 bool IsIdentity(llvm::StringRef name) {
   return llvm::StringSwitch<bool>(name)
@@ -256,7 +297,8 @@ bool WritesArguments(const c10::FunctionSchema& schema) {
 absl::StatusOr<std::vector<AbstractValue>> ImportTensorOp(
     const c10::FunctionSchema& schema, llvm::ArrayRef<AbstractValue> arguments,
     ImportContext& context) {
-  for (auto step : {ImportModal, ImportCast, ImportConstruction}) {
+  for (auto step :
+       {ImportModal, ImportCast, ImportConstruction, ImportRepeat}) {
     TP_ASSIGN_OR_RETURN(std::optional<Values> results,
                         step(schema, arguments, context));
     if (results) return *std::move(results);
@@ -267,7 +309,8 @@ absl::StatusOr<std::vector<AbstractValue>> ImportTensorOp(
   TP_ASSIGN_OR_RETURN(std::optional<AbstractValue> folded,
                       FoldScalarTensorOp(schema.name(), arguments, context));
   if (folded) return Values{*folded};
-  return Emit(schema, arguments, context);
+  TP_ASSIGN_OR_RETURN(Values normal, Normalize(schema, arguments));
+  return Emit(schema, normal, context);
 }
 
 }  // namespace tp

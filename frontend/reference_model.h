@@ -1,0 +1,56 @@
+// The unsharded model, run by LibTorch: what --verify compares with.
+#ifndef TP_FRONTEND_REFERENCE_MODEL_H_
+#define TP_FRONTEND_REFERENCE_MODEL_H_
+
+#include <torch/csrc/jit/api/module.h>
+
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "absl/status/statusor.h"
+
+namespace tp {
+
+struct ReferenceOptions {
+  // Computes in f64: weights, constants and inputs of floating point are
+  // converted, and conversions in the code to f16, bf16 and f32 give f64.
+  bool f64 = false;
+  // Scalar arguments, "sr" -> "16000".
+  std::vector<std::pair<std::string, std::string>> arguments;
+  std::string method = "forward";
+  std::vector<std::string> allow_ops;
+};
+
+// Not thread-safe.
+class ReferenceModel {
+ public:
+  // The errors of CheckArchive, and InvalidArgument where LibTorch cannot
+  // load the file.
+  static absl::StatusOr<std::unique_ptr<ReferenceModel>> Load(
+      const std::string& path, const ReferenceOptions& options = {});
+
+  // Inputs by argument name or as input_<position>; entries output_* are
+  // ignored. Outputs are the tensors and numbers in the result, depth first,
+  // on the CPU. InvalidArgument: an input is missing, or the model fails.
+  absl::StatusOr<std::vector<at::Tensor>> Run(
+      const std::vector<std::pair<std::string, at::Tensor>>& inputs);
+
+ private:
+  ReferenceModel(torch::jit::Module module, ReferenceOptions options)
+      : module_(std::move(module)), options_(std::move(options)) {}
+
+  torch::jit::Module module_;
+  ReferenceOptions options_;
+};
+
+// Loads and runs once.
+absl::StatusOr<std::vector<at::Tensor>> RunReferenceModel(
+    const std::string& path,
+    const std::vector<std::pair<std::string, at::Tensor>>& inputs,
+    const ReferenceOptions& options = {});
+
+}  // namespace tp
+
+#endif  // TP_FRONTEND_REFERENCE_MODEL_H_

@@ -1,5 +1,6 @@
 #include "ir/builder.h"
 
+#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "ir/op_def.h"
 #include "ir/status.h"
@@ -29,6 +30,9 @@ absl::StatusOr<Op*> Builder::Create(std::string name,
   absl::StatusOr<std::vector<TensorType>> types =
       InferTypes(*op, module_.assumptions());
   if (!types.ok()) {
+    // Errors from the op table usually name the op already.
+    if (absl::StrContains(types.status().message(), op->name()))
+      return types.status();
     std::string where = op->name();
     if (!op->location().empty())
       absl::StrAppend(&where, " at ", ToString(op->location()));

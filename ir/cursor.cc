@@ -168,7 +168,7 @@ absl::StatusOr<int64_t> Cursor::ReadInteger(int64_t max) {
 }
 
 absl::StatusOr<SymExpr> Cursor::ReadSymExpr() {
-  llvm::StringRef rest = Rest();
+  llvm::StringRef rest = Rest().take_until([](char c) { return c == '\n'; });
   absl::StatusOr<SymExpr> expr = SymExpr::ParsePrefix(rest);
   if (!expr.ok()) return Error(std::string(expr.status().message()));
   position_ = rest.data();

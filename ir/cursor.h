@@ -43,6 +43,7 @@ class Cursor {
   absl::StatusOr<std::string> ReadString();
   // An integer in [0, max], decimal.
   absl::StatusOr<int64_t> ReadInteger(int64_t max = INT64_MAX);
+  // The whole expression stands on one line.
   absl::StatusOr<SymExpr> ReadSymExpr();
   // Whether a number comes next that is no integer: 1.5, -1e-05, inf, nan.
   bool PeekFloat();

@@ -52,13 +52,7 @@ class Parser {
     TP_RETURN_IF_ERROR(ParseModule());
     VerifyResult verified = VerifyWithSubject(*module_);
     if (verified.status.ok()) return std::move(module_);
-    const void* subject = verified.op         ? verified.op
-                          : verified.argument ? verified.argument
-                          : verified.function
-                              ? static_cast<const void*>(verified.function)
-                              : nullptr;
-    const char* where = positions_.lookup(subject);
-    return cursor_.ErrorAt(where ? where : start_,
+    return cursor_.ErrorAt(PositionOf(verified),
                            std::string(verified.status.message()));
   }
 
@@ -84,6 +78,15 @@ class Parser {
     std::string KeptName() const { return llvm::isDigit(name[0]) ? "" : name; }
   };
 
+  const char* PositionOf(const VerifyResult& verified) const {
+    if (verified.op) return positions_.lookup(verified.op);
+    if (verified.argument) return positions_.lookup(verified.argument);
+    if (verified.function) return positions_.lookup(verified.function);
+    if (verified.symbol >= 0) return symbol_positions_[verified.symbol];
+    if (verified.guard >= 0) return guard_positions_[verified.guard];
+    return rank_position_ ? rank_position_ : start_;
+  }
+
   absl::Status ParseModule() {
     start_ = cursor_.position();
     TP_RETURN_IF_ERROR(cursor_.Expect("tpir"));
@@ -102,6 +105,7 @@ class Parser {
       } else if (cursor_.Consume("mesh")) {
         TP_RETURN_IF_ERROR(ParseMesh());
       } else if (cursor_.Consume("rank")) {
+        rank_position_ = cursor_.position();
         TP_ASSIGN_OR_RETURN(int64_t rank, cursor_.ReadInteger());
         module_->set_rank(rank);
       } else if (cursor_.Consume("symbol")) {
@@ -156,10 +160,12 @@ class Parser {
       TP_ASSIGN_OR_RETURN(symbol.dim, cursor_.ReadInteger(kMaxInt));
     }
     module_->assumptions().AddSymbol(std::move(symbol));
+    symbol_positions_.push_back(position);
     return absl::OkStatus();
   }
 
   absl::Status ParseGuard() {
+    const char* position = cursor_.position();
     Guard guard;
     TP_ASSIGN_OR_RETURN(guard.lhs, cursor_.ReadSymExpr());
     bool found = false;
@@ -177,6 +183,8 @@ class Parser {
     }
     TP_ASSIGN_OR_RETURN(guard.location, ParseLocation());
     module_->assumptions().AddGuard(std::move(guard));
+    // An equal one may be there already.
+    guard_positions_.resize(module_->assumptions().guards().size(), position);
     return absl::OkStatus();
   }
 
@@ -628,6 +636,9 @@ class Parser {
   std::vector<std::string>* region_names_ = nullptr;
   // Where ops, values and functions are in the text.
   llvm::DenseMap<const void*, const char*> positions_;
+  std::vector<const char*> symbol_positions_;
+  std::vector<const char*> guard_positions_;
+  const char* rank_position_ = nullptr;
 };
 
 }  // namespace

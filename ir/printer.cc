@@ -27,17 +27,18 @@ class ValueNames {
     for (const std::unique_ptr<Value>& argument : block.arguments())
       names_[argument.get()] = Unique(argument->name());
     for (const std::unique_ptr<Op>& op : block.ops()) {
+      AddResults(*op);  // first: they stand in front of the regions
       for (const std::unique_ptr<Block>& region : op->regions())
         AddBlock(*region);
-      if (op->num_results() == 0) continue;
-      const std::string name = Unique(op->result()->name());
-      if (op->num_results() == 1) {
-        names_[op->result()] = name;
-        continue;
-      }
-      for (int i = 0; i < op->num_results(); ++i)
-        names_[op->result(i)] = absl::StrCat(name, "#", i);
     }
+  }
+
+  void AddResults(const Op& op) {
+    if (op.num_results() == 0) return;
+    const std::string name = Unique(op.result()->name());
+    if (op.num_results() == 1) names_[op.result()] = name;
+    for (int i = 0; op.num_results() > 1 && i < op.num_results(); ++i)
+      names_[op.result(i)] = absl::StrCat(name, "#", i);
   }
 
   std::string Unique(llvm::StringRef wanted) {

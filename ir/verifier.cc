@@ -3,6 +3,7 @@
 #include <set>
 #include <string>
 
+#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "ir/op_def.h"
 #include "ir/status.h"
@@ -33,13 +34,19 @@ class Verifier {
 
   absl::Status VerifyModule() {
     TP_RETURN_IF_ERROR(VerifyMesh());
-    for (const SymbolInfo& symbol : module_.assumptions().symbols())
+    const Assumptions& assumptions = module_.assumptions();
+    for (const SymbolInfo& symbol : assumptions.symbols()) {
+      ++result_.symbol;
       TP_RETURN_IF_ERROR(VerifySymbol(symbol));
-    for (const Guard& guard : module_.assumptions().guards()) {
+    }
+    result_.symbol = -1;
+    for (const Guard& guard : assumptions.guards()) {
+      ++result_.guard;
       const std::string what = absl::StrCat("guard ", guard.ToString());
       TP_RETURN_IF_ERROR(VerifySymbolsOf(guard.lhs, what));
       TP_RETURN_IF_ERROR(VerifySymbolsOf(guard.rhs, what));
     }
+    result_.guard = -1;
     llvm::StringSet<> names;
     for (const std::unique_ptr<Function>& function : module_.functions()) {
       result_.function = function.get();
@@ -200,6 +207,8 @@ class Verifier {
   absl::Status VerifyOp(const Op& op, int depth) {
     absl::Status status = VerifyOpParts(op, depth);
     if (status.ok() || result_.op != &op) return status;
+    // Errors from the op table name the op already.
+    if (absl::StrContains(status.message(), op.name())) return status;
     // Only here: nested ops have named themselves.
     std::string where = op.name();
     if (!op.location().empty())

@@ -13,6 +13,9 @@ struct VerifyResult {
   const Op* op = nullptr;
   const Value* argument = nullptr;
   const Function* function = nullptr;
+  // Indices into the module's symbols and guards.
+  int symbol = -1;
+  int guard = -1;
 };
 
 // As Verify of text.h: stops at the first error.

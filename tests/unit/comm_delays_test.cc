@@ -126,6 +126,41 @@ TEST(CommDelays, AbortsAtAnyPoint) {
   }
 }
 
+// As a watchdog would: from a thread that is no rank, so that ranks are found
+// in every step of a round, some moving data while others give up.
+TEST(CommDelays, AbortsFromOutside) {
+  for (int repeat = 0; repeat < 100 * kRepeats; ++repeat) {
+    auto communicators =
+        *MakeThreadsCommunicators(3, Delayed(absl::ZeroDuration()));
+    std::vector<std::thread> threads;
+    std::vector<absl::Status> statuses(3);
+    for (int rank = 0; rank < 3; ++rank) {
+      threads.emplace_back([&, rank] {
+        for (int64_t call = 0; statuses[rank].ok(); ++call) {
+          std::vector<float> data(50000, 1.0f);
+          statuses[rank] = communicators[rank]->AllReduce(
+              data.data(), data.data(), 50000, CommDType::kF32, ReduceOp::kSum,
+              {{}, {}, {}, call});
+          if (statuses[rank].ok()) continue;
+          data.assign(50000, -1.0f);
+          for (int look = 0; look < 10; ++look) {
+            std::this_thread::yield();
+            if (data != std::vector<float>(50000, -1.0f)) {
+              statuses[rank] = absl::DataLossError("written after the abort");
+            }
+          }
+        }
+      });
+    }
+    std::this_thread::sleep_for(std::chrono::microseconds(300 + repeat * 7));
+    communicators[0]->Abort(absl::CancelledError("enough"));
+    for (std::thread& thread : threads) thread.join();
+    for (const absl::Status& status : statuses) {
+      ASSERT_EQ(status, absl::CancelledError("enough"));
+    }
+  }
+}
+
 // A late rank and the deadline race; whoever wins, all end alike or well.
 TEST(CommDelays, ArrivingAtTheDeadline) {
   for (int repeat = 0; repeat < 20 * kRepeats; ++repeat) {

@@ -1,5 +1,9 @@
+#include <atomic>
+#include <chrono>
+#include <thread>
 #include <vector>
 
+#include "absl/time/clock.h"
 #include "gtest/gtest.h"
 #include "runtime/comm/threads_communicator.h"
 #include "tests/unit/comm_conformance.h"
@@ -68,6 +72,28 @@ TEST(ThreadsCommunicator, RanksMayShareInputs) {
                    : absl::DataLossError("wrong sum");
       });
   for (const absl::Status& status : statuses) EXPECT_TRUE(status.ok());
+}
+
+// The abort itself wakes sleepers, not the aborting rank's end.
+TEST(ThreadsCommunicator, AbortWakesWhileTheAborterStays) {
+  std::atomic<int> ended{0};
+  const std::vector<absl::Status> statuses =
+      RunThreads({}, 3, [&ended](Communicator& comm) {
+        if (comm.rank() != 0) {
+          const absl::Status status = comm.Barrier({});
+          ++ended;
+          return status;
+        }
+        std::this_thread::sleep_for(std::chrono::milliseconds(50));
+        comm.Abort(absl::CancelledError("enough"));
+        const absl::Time limit = absl::Now() + absl::Seconds(20);
+        while (ended < 2 && absl::Now() < limit) std::this_thread::yield();
+        return ended == 2 ? comm.Barrier({})
+                          : absl::InternalError("nobody woke up");
+      });
+  for (const absl::Status& status : statuses) {
+    EXPECT_EQ(status, absl::CancelledError("enough"));
+  }
 }
 
 }  // namespace

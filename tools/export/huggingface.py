@@ -140,29 +140,29 @@ def _load(source, overrides, attention):
     transformers.utils.logging.set_verbosity_error()
     transformers.utils.logging.disable_progress_bar()
     path = Path(source)
-    if path.is_dir():
-        config = transformers.AutoConfig.from_pretrained(
-            path, local_files_only=True)
-        has_weights = any(path.glob("*.safetensors")) or any(
-            path.glob("pytorch_model*.bin"))
-    elif path.is_file():
-        fields = json.loads(path.read_text())
+    has_weights = False
+    if path.exists():
+        file = path / "config.json" if path.is_dir() else path
+        fields = json.loads(file.read_text())
         if "model_type" not in fields:
-            raise ValueError(f"{path} has no model_type; is it a HuggingFace "
+            raise ValueError(f"{file} has no model_type; is it a HuggingFace "
                              "config.json?")
-        config = transformers.AutoConfig.for_model(**fields)
-        has_weights = False
+        has_weights = path.is_dir() and (
+            any(path.glob("*.safetensors"))
+            or any(path.glob("pytorch_model*.bin")))
+    elif source in transformers.CONFIG_MAPPING:
+        fields = {"model_type": source}
     else:
-        if source not in transformers.CONFIG_MAPPING:
-            raise ValueError(f"{source} is no folder, no file and no "
-                             "model_type that transformers knows")
-        config = transformers.AutoConfig.for_model(source, **overrides)
-        overrides, has_weights = {}, False
-    for key, value in overrides.items():
+        raise ValueError(f"{source} is no folder, no file and no model_type "
+                         "that transformers knows")
+    config = transformers.AutoConfig.for_model(**fields)
+    for key in overrides:
         if not hasattr(config, key):
             raise ValueError(f"--set {key}: the config of {config.model_type} "
                              "has no such field")
-        setattr(config, key, value)
+    # Built anew, not assigned to: fields that follow from others (a head size
+    # from a width) are filled in by the constructor.
+    config = transformers.AutoConfig.for_model(**{**fields, **overrides})
     config._attn_implementation = attention
     cls = _class_of(config)
     if has_weights:

@@ -72,8 +72,12 @@ double ReshardMicroseconds(const CostModel& model, const TensorType& type,
   double bytes = HintBytes(type, assumptions);
   double own_part = 2 * bytes / static_cast<double>(axis_size);
   if (!Communicates(kind)) return own_part / model.memory_bytes_per_us;
+  // All but an all_reduce also repack the tensor on the way.
+  const double repacked =
+      kind == CollectiveKind::kAllReduce ? 0 : 2 * bytes;
   return model.link_latency_us +
-         BytesMoved(kind, bytes, axis_size) / model.link_bytes_per_us;
+         BytesMoved(kind, bytes, axis_size) / model.link_bytes_per_us +
+         repacked / model.memory_bytes_per_us;
 }
 
 double OpMicroseconds(const CostModel& model, const Op& op, double share,

@@ -48,13 +48,17 @@ int64_t LocalBytes(const Value& value, const Module& module, int64_t rank) {
   return bytes;
 }
 
+// Weights that the busiest rank holds more of than an even part say why, if
+// the excess is worth a word (half a percent of all weights).
 std::string ImbalanceOf(const WeightSummary& weight, const Value& value,
-                        const Module& module) {
+                        const Module& module, int64_t total_bytes) {
   const auto ranks = static_cast<double>(module.mesh().num_ranks());
   const int64_t largest = *std::max_element(weight.local_bytes.begin(),
                                             weight.local_bytes.end());
-  if (static_cast<double>(largest) * ranks <=
-      1.15 * static_cast<double>(weight.bytes))
+  const double excess = static_cast<double>(largest) * ranks -
+                        static_cast<double>(weight.bytes);
+  if (excess <= 0.15 * static_cast<double>(weight.bytes) ||
+      excess <= 0.005 * static_cast<double>(total_bytes))
     return "";
   const Placement placement = PlacementOn(value, 0);
   if (placement.is_replicate())
@@ -78,7 +82,6 @@ WeightSummary SummarizeWeight(const Module& module, const ArgumentInfo& info,
   weight.placement = ToString(value.spec());
   for (int64_t rank = 0; rank < module.mesh().num_ranks(); ++rank)
     weight.local_bytes.push_back(LocalBytes(value, module, rank));
-  weight.imbalance = ImbalanceOf(weight, value, module);
   return weight;
 }
 
@@ -240,6 +243,14 @@ absl::StatusOr<PlanSummary> Summarize(const Module& planned,
         summary.memory[rank].weights +=
             summary.weights.back().local_bytes[rank];
     }
+    size_t weight = 0;
+    for (size_t i = 0; i < function->arguments().size(); ++i)
+      if (function->arguments()[i].is_weight()) {
+        WeightSummary& entry = summary.weights[weight++];
+        entry.imbalance =
+            ImbalanceOf(entry, *function->body().arguments()[i], planned,
+                        summary.total_weight_bytes());
+      }
     for (const auto& op : function->body().ops())
       if (Communicates(KindOf(*op))) AddCollective(*op, planned, summary);
     for (size_t rank = 0; rank < summary.memory.size(); ++rank)

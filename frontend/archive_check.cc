@@ -6,6 +6,7 @@
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
 #include "frontend/code_scan.h"
+#include "frontend/debug_table.h"
 #include "ir/status.h"
 #include "llvm/Support/Endian.h"
 #include "llvm/Support/JSON.h"
@@ -191,7 +192,8 @@ absl::Status CheckCode(const ZipReader& zip, const ArchiveOptions& options) {
     if (source) {
       TP_RETURN_IF_ERROR(ScanCode(bytes, where, options.allow_ops));
     } else if (!bytes.empty()) {
-      TP_RETURN_IF_ERROR(ReadPickle(bytes, where).status());
+      TP_ASSIGN_OR_RETURN(Pickle table, ReadPickle(bytes, where));
+      TP_RETURN_IF_ERROR(CheckDebugTable(*table.root, where));
     }
   }
   return absl::OkStatus();

@@ -19,7 +19,8 @@ class OpTable {
           AddAttentionRows, AddViewRows,      AddExpandRows,   AddSliceRows,
           AddSplitRows,     AddJoinRows,      AddIndexingRows, AddReductionRows,
           AddNormRows,      AddEmbeddingRows, AddLossRows,     AddConvRows,
-          AddPoolRows,      AddCreationRows,  AddSortRows,     AddTpRows}) {
+          AddPoolRows,      AddCreationRows,  AddSortRows,     AddMiscRows,
+          AddTpRows}) {
       add(rows);
     }
     for (OpDef& row : rows) {

@@ -11,6 +11,17 @@ Types CastTypes(const Op& op, Assumptions&) {
   return std::vector<TensorType>{type};
 }
 
+// view.dtype reads the same bytes as another dtype.
+Types ViewDTypeTypes(const Op& op, Assumptions&) {
+  TP_ASSIGN_OR_RETURN(TensorType type, TypeOf(op, 0));
+  TP_ASSIGN_OR_RETURN(DType dtype, DTypeAttrOr(op, "dtype", type.dtype));
+  if (ByteSize(dtype) != ByteSize(type.dtype)) {
+    return OpUnsupported(op, "a view as a dtype of another width");
+  }
+  type.dtype = dtype;
+  return std::vector<TensorType>{type};
+}
+
 // to.other, type_as: the dtype of operand 1.
 Types CastLikeTypes(const Op& op, Assumptions&) {
   TP_ASSIGN_OR_RETURN(TensorType type, TypeOf(op, 0));
@@ -70,6 +81,8 @@ void AddCastRows(OpRows& rows) {
     rows.push_back(Row(name, CastRule, CastLikeTypes));
     rows.back().traits = kView;
   }
+  rows.push_back(Row("aten.view.dtype", CastRule, ViewDTypeTypes));
+  rows.back().traits = kView;
   rows.push_back(Row("aten.float", CastRule, FixedCastTypes<DType::kF32>));
   rows.push_back(Row("aten.double", CastRule, FixedCastTypes<DType::kF64>));
   rows.push_back(Row("aten.half", CastRule, FixedCastTypes<DType::kF16>));

@@ -25,6 +25,7 @@ void AddConvRows(OpRows& rows);
 void AddPoolRows(OpRows& rows);
 void AddCreationRows(OpRows& rows);
 void AddSortRows(OpRows& rows);
+void AddMiscRows(OpRows& rows);
 void AddTpRows(OpRows& rows);
 
 }  // namespace tp

@@ -458,5 +458,27 @@ TEST(SortShapeTest, ValuesAndIndices) {
               HasSubstr("aten.topk"));
 }
 
+TEST(MiscShapeTest, RecurrentGroupedAndDataDependent) {
+  OpBench bench;
+  EXPECT_EQ(bench.Types("aten.lstm.input",
+                        {"f32[s,b,8]", ListOf{{"f32[2,b,6]", "f32[2,b,6]"}},
+                         ListOf{{"f32[24,8]", "f32[24,6]"}}},
+                        {{"bidirectional", true}, {"num_layers", 1}}),
+            "f32[s,b,12] f32[2,b,6] f32[2,b,6]");
+  EXPECT_EQ(
+      bench.Types("aten._grouped_mm", {"f32[s,10]", "f32[4,10,6]", "i32[4]"}),
+      "f32[s,6]");
+  EXPECT_EQ(
+      bench.Rule("aten._grouped_mm", {"f32[s,10]", "f32[4,10,6]", "i32[4]"}),
+      "a^ b+, d^ b+ c, e^ -> a^ c partial 0|1");
+  EXPECT_EQ(bench.Types("aten.histc", {"f32[s]"}, {{"bins", 8}}), "f32[8]");
+  auto nonzero = bench.Make("aten.nonzero", {"f32[s]"});
+  EXPECT_EQ(nonzero.status().code(), absl::StatusCode::kUnimplemented);
+  EXPECT_THAT(std::string(nonzero.status().message()),
+              HasSubstr("depends on data"));
+  EXPECT_EQ(bench.Make("aten.where", {"bool[s]"}).status().code(),
+            absl::StatusCode::kUnimplemented);
+}
+
 }  // namespace
 }  // namespace tp

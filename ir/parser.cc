@@ -148,6 +148,8 @@ class Parser {
     SymbolInfo symbol;
     TP_ASSIGN_OR_RETURN(symbol.name,
                         cursor_.ReadIdentifier("the name of a symbol"));
+    if (llvm::StringRef(symbol.name).contains('.'))
+      return cursor_.ErrorAt(position, "the name of a symbol has no dots");
     for (const SymbolInfo& other : module_->assumptions().symbols())
       if (other.name == symbol.name)
         return cursor_.ErrorAt(position, absl::StrCat("symbol '", symbol.name,

@@ -7,6 +7,8 @@
 // percentile tells what the code does, the median what the load does.
 //
 //   bench_collectives --ranks=2 --max_bytes=33554432 --rounds=100
+#include <sched.h>
+
 #include <algorithm>
 #include <atomic>
 #include <chrono>
@@ -15,7 +17,6 @@
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
-#include <functional>
 #include <iostream>
 #include <memory>
 #include <string_view>
@@ -31,6 +32,7 @@
 #include "runtime/comm/threads_communicator.h"
 
 ABSL_FLAG(int, ranks, 2, "number of ranks, one thread each");
+ABSL_FLAG(bool, pin, true, "keep each rank on a core of its own");
 ABSL_FLAG(int64_t, min_bytes, 1024, "smallest tensor");
 ABSL_FLAG(int64_t, max_bytes, 32 << 20, "largest tensor");
 ABSL_FLAG(int, rounds, 100, "interleaved blocks per variant");
@@ -88,6 +90,15 @@ struct FreeDeleter {
   void operator()(float* p) const { std::free(p); }
 };
 
+// Without this a loaded machine may run both ranks on one core in turn, where
+// no cache line has to move.
+void PinTo(int rank) {
+  cpu_set_t core;
+  CPU_ZERO(&core);
+  CPU_SET(rank % std::thread::hardware_concurrency(), &core);
+  sched_setaffinity(0, sizeof(core), &core);
+}
+
 class Bench {
  public:
   Bench(int ranks, int64_t bytes)
@@ -109,6 +120,7 @@ class Bench {
     std::vector<std::thread> threads;
     for (int rank = 0; rank < ranks_; ++rank) {
       threads.emplace_back([this, rank, rounds, block_us, &times] {
+        if (absl::GetFlag(FLAGS_pin)) PinTo(rank);
         RunRank(rank, rounds, block_us, rank == 0 ? &times : nullptr);
       });
     }

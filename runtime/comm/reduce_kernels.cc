@@ -56,7 +56,7 @@ namespace baseline {
 
 #if defined(__x86_64__)
 namespace avx2 {
-#define TP_COMM_TARGET __attribute__((target("avx2,f16c")))
+#define TP_COMM_TARGET __attribute__((target("avx2,f16c,prfchw")))
 #define TP_COMM_VECTOR_BYTES 32
 #include "runtime/comm/reduce_kernels_inl.h"
 #undef TP_COMM_TARGET
@@ -64,8 +64,10 @@ namespace avx2 {
 }  // namespace avx2
 
 namespace avx512 {
-#define TP_COMM_TARGET \
-  __attribute__((target("avx2,f16c,avx512f,avx512bw,avx512dq,avx512vl")))
+#define TP_COMM_TARGET                                     \
+  __attribute__((                                          \
+      target("avx2,f16c,prfchw,avx512f,avx512bw,avx512dq," \
+             "avx512vl")))
 #define TP_COMM_VECTOR_BYTES 64
 #include "runtime/comm/reduce_kernels_inl.h"
 #undef TP_COMM_TARGET

@@ -133,6 +133,17 @@ TP_COMM_INLINE void ReduceBlock(const std::byte* const* sources,
   for (int i = 0; i < kVectors; ++i) {
     sums[i] = Element::Load(sources[0] + at + i * kStep);
   }
+  if (kVectors > 1 && num_targets > 1) {
+    // The targets are peers' buffers and mostly sources too. Asking for their
+    // lines as owner saves asking twice, to read and to write.
+    constexpr int64_t kAhead = 1024;
+    for (size_t t = 0; t < num_targets; ++t) {
+#pragma GCC unroll 4
+      for (int i = 0; i < kVectors; ++i) {
+        __builtin_prefetch(targets[t] + at + kAhead + i * kStep, 1, 3);
+      }
+    }
+  }
   for (size_t s = 1; s < num_sources; ++s) {
     const std::byte* source = sources[s] + at;
 #pragma GCC unroll 4

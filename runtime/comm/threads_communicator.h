@@ -17,8 +17,9 @@ namespace tp {
 struct ThreadsOptions {
   // How long one collective waits for other ranks before it fails.
   absl::Duration timeout = absl::Seconds(60);
-  // How long a wait spins before the thread sleeps. Negative: chosen here;
-  // zero when there are more ranks than cores this process may run on.
+  // How long a wait spins before it starts to yield, and then to sleep.
+  // Negative: chosen here; zero, which means to sleep at once, when there are
+  // more ranks than cores this process may run on.
   absl::Duration spin = absl::Microseconds(-1);
   // Called by every rank between the steps of the protocol, for tests that
   // look for orders of events that seldom happen.

@@ -21,6 +21,12 @@ namespace {
 
 constexpr absl::Duration kDefaultSpin = absl::Microseconds(40);
 constexpr absl::Duration kLeastSpin = absl::Microseconds(4);
+// Waking a sleeper takes tens of microseconds on an idle core. So a wait that
+// has spun goes on looking, giving its core away in between, for this many
+// times the spin. A yield that takes long shows that others want the core:
+// then this wait and the next few sleep early.
+constexpr int kYieldFactor = 12;
+constexpr absl::Duration kLongYield = absl::Microseconds(20);
 // Looks at the steps between two looks at the clock.
 constexpr int kSpinsPerClockRead = 64;
 
@@ -242,17 +248,26 @@ absl::Status ThreadsGroup::WaitForAll(int rank, uint64_t round, uint64_t step,
   if (!done) {
     const absl::Duration start = Monotonic();
     absl::Duration& spin = slots_[rank].spin;
-    const absl::Duration stop_spinning = start + spin;
-    while (!done && Monotonic() < stop_spinning && !world_->aborted()) {
+    absl::Duration now = start;
+    while (!done && now < start + spin && !world_->aborted()) {
       for (int i = 0; i < kSpinsPerClockRead && !done; ++i) {
         Pause();
         done = all_reached();
       }
+      now = Monotonic();
     }
-    if (done) {
-      spin = world_->spin();
-    } else {
-      spin = std::max(spin / 2, std::min(kLeastSpin, world_->spin()));
+    const absl::Duration stop_yielding = start + kYieldFactor * world_->spin();
+    bool core_wanted = false;
+    while (!done && !core_wanted && spin == world_->spin() &&
+           now < stop_yielding && !world_->aborted()) {
+      sched_yield();
+      done = all_reached();
+      const absl::Duration after = Monotonic();
+      core_wanted = after - now > kLongYield;
+      now = after;
+    }
+    spin = std::min(core_wanted ? kLeastSpin : 2 * spin, world_->spin());
+    if (!done) {
       absl::Status status = Sleep(rank, round, step, call, site, start);
       if (!status.ok()) return status;
     }

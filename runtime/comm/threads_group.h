@@ -92,7 +92,7 @@ class ThreadsWorld {
 };
 
 // Messages up to this size are carried in the post.
-inline constexpr int64_t kMaxStagedBytes = 2048;
+inline constexpr int64_t kMaxStagedBytes = 4096;
 
 // The buffers one rank brings to a round; sizes in bytes.
 struct RoundBuffers {
@@ -152,9 +152,8 @@ class ThreadsGroup {
   struct alignas(128) Slot {
     Post posts[2];
     std::atomic<bool> left{false};
-    // How long this rank spins next; only its own thread uses it. A wait that
-    // outlasts it halves it, one that does not restores it: where the awaited
-    // rank gets no core, spinning only costs.
+    // How long this rank spins next; only its own thread uses it. Least when
+    // others wanted the core, then doubling with every wait.
     alignas(128) absl::Duration spin;
     alignas(128) std::byte staged[2][kMaxStagedBytes];
   };

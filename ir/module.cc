@@ -25,17 +25,17 @@ Function* Module::function(llvm::StringRef name) const {
 namespace {
 
 // Copies of values by original; null stays null.
-using ValueMap = llvm::DenseMap<const Value*, Value*>;
+using CopyMap = llvm::DenseMap<const Value*, Value*>;
 
-void CopyValue(const Value& from, Value* to, ValueMap& copies) {
+void CopyValue(const Value& from, Value* to, CopyMap& copies) {
   to->set_spec(ShardingSpec(from.spec().begin(), from.spec().end()));
   to->set_name(from.name());
   copies[&from] = to;
 }
 
-void CloneOps(const Block& from, Block& to, ValueMap& copies);
+void CloneOps(const Block& from, Block& to, CopyMap& copies);
 
-std::unique_ptr<Op> CloneOp(const Op& from, ValueMap& copies) {
+std::unique_ptr<Op> CloneOp(const Op& from, CopyMap& copies) {
   auto op = std::make_unique<Op>(from.name(), from.location());
   for (const OperandSlot& slot : from.slots()) {
     llvm::SmallVector<Value*, 4> operands;
@@ -59,7 +59,7 @@ std::unique_ptr<Op> CloneOp(const Op& from, ValueMap& copies) {
   return op;
 }
 
-void CloneOps(const Block& from, Block& to, ValueMap& copies) {
+void CloneOps(const Block& from, Block& to, CopyMap& copies) {
   for (const std::unique_ptr<Op>& op : from.ops())
     to.Append(CloneOp(*op, copies));
   for (const Value* result : from.results())
@@ -75,7 +75,7 @@ std::unique_ptr<Module> CloneModule(const Module& module) {
   clone->assumptions() = module.assumptions();
   for (const std::unique_ptr<Function>& from : module.functions()) {
     Function* function = clone->AddFunction(from->name());
-    ValueMap copies;
+    CopyMap copies;
     for (size_t i = 0; i < from->arguments().size(); ++i) {
       const Value& argument = *from->body().arguments()[i];
       CopyValue(argument,

@@ -1,4 +1,6 @@
 // Pooling and resizing: batch and channels pass, spatial dims stay whole.
+#include <cmath>
+
 #include "ir/ops/families.h"
 #include "ir/ops/op_util.h"
 
@@ -76,14 +78,38 @@ Types PoolWithIndicesTypes(const Op& op, Assumptions& assumptions) {
   return types;
 }
 
+// upsample_*.vec with scale_factors.
+Types ScaledTypes(const Op& op, TensorType type, int spatial) {
+  const Attribute* factors = op.attribute("scale_factors");
+  if (factors == nullptr || !factors->is_list() ||
+      static_cast<int>(factors->as_list().size()) != spatial) {
+    return OpError(op, "needs output_size or a scale factor per spatial dim");
+  }
+  for (int i = 0; i < spatial; ++i) {
+    SymExpr& size = type.dims[type.ndim() - spatial + i];
+    std::optional<double> factor = factors->as_list()[i].AsNumber();
+    if (!factor || !(*factor > 0 && *factor < 1e9)) {
+      return OpError(op, "scale factors must be positive numbers");
+    }
+    if (*factor == std::floor(*factor)) {
+      size = size * SymExpr(static_cast<int64_t>(*factor));
+    } else if (std::optional<int64_t> constant = size.AsConstant()) {
+      size = static_cast<int64_t>(static_cast<double>(*constant) * *factor);
+    } else {
+      return OpUnsupported(op,
+                           "a scale factor that is not whole needs a "
+                           "constant size");
+    }
+  }
+  return std::vector<TensorType>{type};
+}
+
 // adaptive_*_pool, upsample_* with output_size.
 Types OutputSizeTypes(const Op& op, Assumptions&) {
   TP_ASSIGN_OR_RETURN(TensorType type, TypeOf(op, 0));
   int spatial = SpatialDims(op);
   if (type.ndim() < spatial + 1) return OpError(op, "has too few dims");
-  if (IsNone(op, "output_size")) {
-    return OpUnsupported(op, "needs output_size as whole numbers");
-  }
+  if (IsNone(op, "output_size")) return ScaledTypes(op, type, spatial);
   TP_ASSIGN_OR_RETURN(Dims sizes, PerDim(op, "output_size", spatial));
   for (int i = 0; i < spatial; ++i) {
     type.dims[type.ndim() - spatial + i] = sizes[i];

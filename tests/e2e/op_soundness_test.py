@@ -52,6 +52,8 @@ def parse_attribute(text):
         return [parse_attribute(part) for part in split_top(text[1:-1])]
     if text.startswith('"'):
         return text[1:-1]
+    if text == "none":
+        return None
     if text in ("true", "false"):
         return text == "true"
     if text in DTYPES:

@@ -42,7 +42,7 @@ enum OpTrait : uint32_t {
   kNoTraits = 0,
   kView = 1 << 0,    // the result aliases operand 0
   kRandom = 1 << 1,  // results depend on a random stream
-  kCollective = 1 << 2,
+  kCollective = 1 << 2,  // a step of a reshard (tp.slice included)
   kDecompose = 1 << 3,  // canonicalize rewrites it; never planned
 };
 

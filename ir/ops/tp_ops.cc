@@ -30,8 +30,9 @@ void AddTpRows(OpRows& rows) {
     rows.back().traits = kCollective;
   }
   rows.push_back(Row("tp.reshard", "replicate", "-", SameAsOperand0));
+  // Local, but a step of a reshard like the collectives.
   rows.push_back(Row("tp.slice", "replicate", "-", SameAsOperand0));
-  rows.back().traits = kView;
+  rows.back().traits = kCollective | kView;
   rows.push_back(Row("tp.sym", "replicate", "-", SymTypes));
   rows.push_back(
       Row("tp.embedding_shard", "replicate", "-", EmbeddingShardTypes));

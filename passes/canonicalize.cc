@@ -16,6 +16,7 @@
 #include "absl/strings/str_cat.h"
 #include "ir/builder.h"
 #include "ir/op_def.h"
+#include "ir/replacements.h"
 #include "ir/status.h"
 #include "ir/text.h"
 #include "passes/pass.h"
@@ -57,16 +58,20 @@ class Canonicalizer {
       : module_(module), block_(block) {}
 
   absl::Status Run() {
+    Replacements replaced;
+    // A rewritten op stays until all its users know, for values are looked up
+    // by address.
+    OpList gone;
     for (auto it = block_.ops().begin(); it != block_.ops().end();) {
-      TP_ASSIGN_OR_RETURN(Replacement replacement, Rewrite(it));
-      if (replacement.empty()) {
-        ++it;
-        continue;
-      }
-      for (int i = 0; i < (*it)->num_results(); ++i)
-        ReplaceAllUses(block_, (*it)->result(i), replacement[i]);
-      it = block_.ops().erase(it);
+      auto current = it++;
+      replaced.ApplyTo(**current);
+      TP_ASSIGN_OR_RETURN(Replacement replacement, Rewrite(current));
+      if (replacement.empty()) continue;
+      for (int i = 0; i < (*current)->num_results(); ++i)
+        replaced.Set((*current)->result(i), replacement[i]);
+      gone.splice(gone.end(), block_.ops(), current);
     }
+    replaced.ApplyToResults(block_);
     MergeEqualOps();
     EraseDeadOps(block_);
     return absl::OkStatus();
@@ -163,22 +168,16 @@ class Canonicalizer {
 
   void MergeEqualOps() {
     std::map<std::string, Op*> first;
-    llvm::DenseMap<Value*, Value*> merged;
-    const auto lookup = [&](Value* value) {
-      auto it = merged.find(value);
-      return it == merged.end() ? value : it->second;
-    };
+    Replacements merged;
     for (const auto& op : block_.ops()) {
-      for (int i = 0; i < op->num_operands(); ++i)
-        if (op->operand(i) != nullptr)
-          op->set_operand(i, lookup(op->operand(i)));
+      merged.ApplyTo(*op);
       if (!MayMerge(*op)) continue;
       auto [it, inserted] = first.try_emplace(KeyOf(*op), op.get());
       if (inserted) continue;
       for (int i = 0; i < op->num_results(); ++i)
-        merged[op->result(i)] = it->second->result(i);
+        merged.Set(op->result(i), it->second->result(i));
     }
-    for (Value*& result : block_.results()) result = lookup(result);
+    merged.ApplyToResults(block_);
   }
 
   Module& module_;

@@ -1,6 +1,7 @@
 #include "passes/fuse_local.h"
 
 #include "ir/builder.h"
+#include "ir/replacements.h"
 #include "llvm/ADT/DenseMap.h"
 
 namespace tp {
@@ -17,8 +18,9 @@ llvm::DenseMap<const Value*, int> CountUses(const Block& block) {
 
 bool IsProduct(const Value* value) {
   const Op* op = value->op();
-  return op != nullptr && (op->Is("aten.mm") ||
-                           (op->Is("aten.linear") && op->num_operands() == 2));
+  if (op == nullptr) return false;
+  return op->Is("aten.mm") ||
+         (op->Is("aten.linear") && op->operand_or_null(2) == nullptr);
 }
 
 bool IsRowOf(const Value* bias, const Value* product) {
@@ -32,8 +34,12 @@ bool IsRowOf(const Value* bias, const Value* product) {
 void FuseLocal(Module& module, Function& function) {
   Block& body = function.body();
   const llvm::DenseMap<const Value*, int> uses = CountUses(body);
+  Replacements replaced;
+  OpList gone;
   for (auto it = body.ops().begin(); it != body.ops().end();) {
-    Op& op = **it;
+    auto current = it++;
+    Op& op = **current;
+    replaced.ApplyTo(op);
     Value* product = nullptr;
     Value* bias = nullptr;
     if (op.Is("aten.add.Tensor") && op.attributes().empty()) {
@@ -45,11 +51,8 @@ void FuseLocal(Module& module, Function& function) {
         bias = op.operand(1 - i);
       }
     }
-    if (product == nullptr) {
-      ++it;
-      continue;
-    }
-    Builder builder(module, body, it);
+    if (product == nullptr) continue;
+    Builder builder(module, body, current);
     builder.set_location(product->op()->location());
     Value* x = product->op()->operand(0);
     Value* weight = product->op()->operand(1);
@@ -61,9 +64,10 @@ void FuseLocal(Module& module, Function& function) {
                                   {op.result()->type()});
     fused->result()->set_spec(
         ShardingSpec(op.result()->spec().begin(), op.result()->spec().end()));
-    ReplaceAllUses(body, op.result(), fused->result());
-    it = body.ops().erase(it);
+    replaced.Set(op.result(), fused->result());
+    gone.splice(gone.end(), body.ops(), current);
   }
+  replaced.ApplyToResults(body);
   EraseDeadOps(body);
 }
 

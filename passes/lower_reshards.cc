@@ -6,6 +6,7 @@
 #include "absl/strings/str_cat.h"
 #include "ir/builder.h"
 #include "ir/collectives.h"
+#include "ir/replacements.h"
 #include "ir/status.h"
 #include "ir/text.h"
 #include "passes/pass.h"
@@ -71,12 +72,13 @@ absl::StatusOr<int> ChangedAxis(const Op& op, const Module& module) {
 absl::Status LowerReshards(Module& module, const PassContext&) {
   for (const auto& function : module.functions()) {
     Block& body = function->body();
+    Replacements replaced;
+    OpList gone;
     for (auto it = body.ops().begin(); it != body.ops().end();) {
-      Op& op = **it;
-      if (!op.Is("tp.reshard")) {
-        ++it;
-        continue;
-      }
+      auto current = it++;
+      Op& op = **current;
+      replaced.ApplyTo(op);
+      if (!op.Is("tp.reshard")) continue;
       TP_ASSIGN_OR_RETURN(int axis, ChangedAxis(op, module));
       Value* replacement = op.operand(0);
       if (axis >= 0) {
@@ -87,7 +89,7 @@ absl::Status LowerReshards(Module& module, const PassContext&) {
         if (kind == CollectiveKind::kImpossible)
           return absl::InternalError(
               absl::StrCat("an impossible reshard: ", Print(op)));
-        Builder builder(module, body, it);
+        Builder builder(module, body, current);
         builder.set_location(op.location());
         Op* lowered = builder.CreateTyped(
             OpNameOf(kind), {op.operand(0)},
@@ -96,9 +98,10 @@ absl::Status LowerReshards(Module& module, const PassContext&) {
                                                  op.result()->spec().end()));
         replacement = lowered->result();
       }
-      ReplaceAllUses(body, op.result(), replacement);
-      it = body.ops().erase(it);
+      replaced.Set(op.result(), replacement);
+      gone.splice(gone.end(), body.ops(), current);
     }
+    replaced.ApplyToResults(body);
   }
   return absl::OkStatus();
 }

@@ -81,17 +81,12 @@ double ReshardMicroseconds(const CostModel& model, const TensorType& type,
 }
 
 double OpMicroseconds(const CostModel& model, const Op& op, double share,
-                      const Assumptions& assumptions) {
+                      double bytes, const Assumptions& assumptions) {
   const OpDef* def = FindOpDef(op);
   if (def != nullptr && (def->traits & kView)) return 0;
-  double bytes = 0;
-  for (const Value* operand : op.operands())
-    if (operand != nullptr) bytes += HintBytes(operand->type(), assumptions);
-  for (int i = 0; i < op.num_results(); ++i)
-    bytes += HintBytes(op.result(i)->type(), assumptions);
   return model.kernel_us +
-         share * std::max(Flops(op, assumptions) / model.flops_per_us,
-                          bytes / model.memory_bytes_per_us);
+         std::max(share * Flops(op, assumptions) / model.flops_per_us,
+                  bytes / model.memory_bytes_per_us);
 }
 
 }  // namespace tp

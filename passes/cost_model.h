@@ -31,10 +31,10 @@ double ReshardMicroseconds(const CostModel& model, const TensorType& type,
                            const Placement& from, const Placement& to,
                            int64_t axis_size, const Assumptions& assumptions);
 
-// Microseconds of an op on the busiest rank when `share` of its work
-// (0 < share <= 1) falls to that rank.
+// Microseconds of an op on the busiest rank, to which `share` (0 < share <= 1)
+// of the multiply-adds falls and which reads and writes `bytes`.
 double OpMicroseconds(const CostModel& model, const Op& op, double share,
-                      const Assumptions& assumptions);
+                      double bytes, const Assumptions& assumptions);
 
 // The share of the busiest rank: ceil(size / W) / size under the hints.
 double LargestShare(const SymExpr& factor_size, int64_t axis_size,

@@ -1,7 +1,10 @@
 #include "passes/fuse_local.h"
 
+#include <iterator>
+
 #include "ir/builder.h"
 #include "ir/replacements.h"
+#include "ir/schedule.h"
 #include "llvm/ADT/DenseMap.h"
 
 namespace tp {
@@ -27,6 +30,26 @@ bool IsRowOf(const Value* bias, const Value* product) {
   return bias->type().ndim() == 1 && product->type().ndim() >= 2 &&
          bias->type().dtype == product->type().dtype &&
          bias->type().dims.back() == product->type().dims.back();
+}
+
+// Erases what nobody uses, last first. A collective stays: a rank with an
+// empty part may not need what the others do, but must take part in it.
+void EraseDeadLocalOps(Block& body) {
+  llvm::DenseMap<const Value*, int> uses = CountUses(body);
+  for (auto it = body.ops().end(); it != body.ops().begin();) {
+    auto current = std::prev(it);
+    const Op& op = **current;
+    bool used = Communicates(KindOf(op)) || op.num_results() == 0;
+    for (int i = 0; i < op.num_results(); ++i)
+      used |= uses.lookup(op.result(i)) > 0;
+    if (used) {
+      it = current;
+      continue;
+    }
+    for (const Value* operand : op.operands())
+      if (operand != nullptr) --uses[operand];
+    it = body.ops().erase(current);
+  }
 }
 
 }  // namespace
@@ -68,7 +91,7 @@ void FuseLocal(Module& module, Function& function) {
     gone.splice(gone.end(), body.ops(), current);
   }
   replaced.ApplyToResults(body);
-  EraseDeadOps(body);
+  EraseDeadLocalOps(body);
 }
 
 }  // namespace tp

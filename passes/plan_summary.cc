@@ -159,17 +159,12 @@ absl::Status AddTimes(const Function& function, const Module& module,
           PlacementOn(*op->result(), 0), axis_size, module.assumptions());
       continue;
     }
-    double share = 1;
-    if (kind == CollectiveKind::kNone && module.mesh().ndim() > 0) {
-      TP_ASSIGN_OR_RETURN(OpRule rule, RuleOf(*op));
-      TP_ASSIGN_OR_RETURN(Strategy strategy,
-                          DeriveStrategy(*op, rule, module, 0, cost));
-      if (strategy.kind == Strategy::Kind::kSplit)
-        share = LargestShare(strategy.split.within.size, axis_size,
-                             module.assumptions());
-    }
-    summary.compute_us += OpMicroseconds(cost, *op, share,
-                                         module.assumptions());
+    if (kind != CollectiveKind::kNone || module.mesh().ndim() == 0) continue;
+    TP_ASSIGN_OR_RETURN(OpRule rule, RuleOf(*op));
+    TP_ASSIGN_OR_RETURN(Strategy strategy,
+                        DeriveStrategy(*op, rule, module, 0, cost));
+    summary.compute_us += StrategyMicroseconds(
+        cost, *op, strategy, axis_size, module.assumptions());
   }
   return absl::OkStatus();
 }

@@ -1,6 +1,6 @@
 // Chooses a strategy for every op and a placement at rest for every weight.
 //
-// minimize   sum over ops        time of the strategy          (OpMicroseconds)
+// minimize   sum over ops        time of the strategy    (StrategyMicroseconds)
 //          + sum over values and target placements that some use wants
 //                                time of the reshard, paid once (AddReshards)
 //          + sum over weights    price * bytes on the busiest rank
@@ -62,19 +62,13 @@ class Search {
     std::vector<int> operands;  // of this op that are the value
   };
 
-  double Share(const Strategy& strategy) const {
-    if (strategy.kind != Strategy::Kind::kSplit) return 1;
-    return LargestShare(strategy.split.within.size, axis_size_,
-                        module_.assumptions());
-  }
-
   void AddOps() {
     for (const OpCandidates& entry : candidates_.ops) {
       std::vector<double> costs;
       for (const Strategy& strategy : entry.strategies)
-        costs.push_back(OpMicroseconds(context_.cost, *entry.op,
-                                       Share(strategy),
-                                       module_.assumptions()));
+        costs.push_back(StrategyMicroseconds(context_.cost, *entry.op, strategy,
+                                             axis_size_,
+                                             module_.assumptions()));
       network_.AddVariable(std::move(costs));
     }
   }

@@ -87,6 +87,24 @@ std::optional<FactorSharding> SplitOfResult(const OpRule& rule, int result,
   return ToFactorSharding(rule, rule.results[result], placement, axis_size);
 }
 
+double StrategyMicroseconds(const CostModel& cost, const Op& op,
+                            const Strategy& strategy, int64_t axis_size,
+                            const Assumptions& assumptions) {
+  double share = 1;
+  if (strategy.kind == Strategy::Kind::kSplit)
+    share = LargestShare(strategy.split.within.size, axis_size, assumptions);
+  double bytes = 0;
+  const auto add = [&](const Value& value, const Placement& placement) {
+    bytes += HintBytes(value.type(), assumptions) *
+             (placement.is_shard() ? share : 1);
+  };
+  for (int i = 0; i < op.num_operands(); ++i)
+    if (op.operand(i) != nullptr) add(*op.operand(i), strategy.operands[i]);
+  for (int i = 0; i < op.num_results(); ++i)
+    add(*op.result(i), strategy.results[i]);
+  return OpMicroseconds(cost, op, share, bytes, assumptions);
+}
+
 Placement PlacementOn(const Value& value, int axis) {
   if (axis >= static_cast<int>(value.spec().size())) return Placement();
   return value.spec()[axis];

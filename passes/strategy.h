@@ -42,6 +42,11 @@ std::optional<FactorSharding> SplitOfResult(const OpRule& rule, int result,
                                             const Placement& placement,
                                             int64_t axis_size);
 
+// Microseconds of the op run so on the busiest rank.
+double StrategyMicroseconds(const CostModel& cost, const Op& op,
+                            const Strategy& strategy, int64_t axis_size,
+                            const Assumptions& assumptions);
+
 // The placement of a value on an axis: Replicate while nothing is decided.
 Placement PlacementOn(const Value& value, int axis);
 

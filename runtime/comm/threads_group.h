@@ -92,7 +92,7 @@ class ThreadsWorld {
 };
 
 // Messages up to this size are carried in the post.
-inline constexpr int64_t kMaxStagedBytes = 4096;
+inline constexpr int64_t kMaxStagedBytes = 2048;
 
 // The buffers one rank brings to a round; sizes in bytes.
 struct RoundBuffers {

@@ -1,0 +1,188 @@
+// Every row of the op table, split in every way its rule allows.
+#include <map>
+#include <set>
+#include <tuple>
+
+#include "absl/strings/match.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+#include "gtest/gtest.h"
+#include "ir/op_def.h"
+#include "passes/pass.h"
+#include "tests/soundness/cases.h"
+#include "tests/soundness/forward.h"
+#include "tests/soundness/gradients.h"
+#include "tests/soundness/local_op.h"
+
+namespace tp::soundness {
+namespace {
+
+// Rows for TorchScript's own functions, which no LibTorch operator runs: the
+// importer asks the table for their types and makes a cast or a constant.
+constexpr const char* kNoOperator[] = {
+    "aten.bfloat16", "aten.bool", "aten.cpu",  "aten.double", "aten.float",
+    "aten.half",     "aten.int",  "aten.long", "aten.tensor"};
+
+std::map<std::string, int> Count(const std::vector<std::string>& reasons) {
+  std::map<std::string, int> counts;
+  for (const std::string& reason : reasons) ++counts[reason.substr(0, 100)];
+  return counts;
+}
+
+using Parameters = std::tuple<Family, int>;  // and the number of ranks
+
+std::string NameOf(const ::testing::TestParamInfo<Parameters>& info) {
+  return absl::StrCat(std::get<0>(info.param).name, "_",
+                      std::get<1>(info.param), "_ranks");
+}
+
+class RuleTest : public ::testing::TestWithParam<Parameters> {
+ protected:
+  template <typename Function>
+  void ForEachSample(bool symbolic_too, Function function) {
+    for (absl::string_view line : std::get<0>(GetParam()).lines) {
+      for (bool symbolic : {false, true}) {
+        if (symbolic && (!symbolic_too || !MentionsSymbol(line))) continue;
+        auto sample = ParseSample(line, symbolic);
+        ASSERT_TRUE(sample.ok()) << line << ": " << sample.status();
+        if (sample->refused) continue;
+        ++samples_;
+        rows_.insert(FindOpDef(sample->op)->name);
+        function(*sample);
+      }
+    }
+  }
+  void TearDown() override {
+    for (const std::string& failure : report_.failures)
+      ADD_FAILURE() << failure;
+    for (const auto& [reason, count] : Count(report_.refused))
+      std::printf("  refused %d times: %s\n", count, reason.c_str());
+    for (const auto& [reason, count] : Count(report_.skipped))
+      std::printf("  no gradient %d times: %s\n", count, reason.c_str());
+  }
+
+  int samples_ = 0;
+  std::set<std::string> rows_;
+  Report report_;
+};
+
+TEST_P(RuleTest, PartsMakeTheWhole) {
+  ForEachSample(true, [this](const Sample& sample) {
+    CompareForward(sample, std::get<1>(GetParam()), nullptr, report_);
+  });
+  std::printf(
+      "  rows %zu, samples %d, splits %d, partials %d (%d operands no op "
+      "makes Partial), chains %d\n",
+      rows_.size(), samples_, report_.splits, report_.partials,
+      report_.unproducible, report_.chains);
+}
+
+TEST_P(RuleTest, GradientsOfPartsMakeTheWhole) {
+  ForEachSample(false, [this](const Sample& sample) {
+    CompareGradients(sample, std::get<1>(GetParam()), nullptr, report_);
+  });
+  std::printf("  rows %zu, gradient cases %d\n", rows_.size(),
+              report_.gradients);
+}
+
+INSTANTIATE_TEST_SUITE_P(Rows, RuleTest,
+                         ::testing::Combine(::testing::ValuesIn(Families()),
+                                            ::testing::Values(2, 3, 4)),
+                         NameOf);
+
+// No op of the table writes to its operands.
+TEST(TableTest, OpsArePure) {
+  int compared = 0;
+  for (const Family& family : Families()) {
+    for (absl::string_view line : family.lines) {
+      auto sample = ParseSample(line, false);
+      ASSERT_TRUE(sample.ok()) << line << ": " << sample.status();
+      if (sample->refused || sample->op == "tp.sym") continue;
+      auto probe = ProbeSample(*sample);
+      ASSERT_TRUE(probe.ok()) << line << ": " << probe.status();
+      std::vector<at::Tensor> operands;
+      std::vector<at::Tensor> before;
+      for (size_t i = 0; i < sample->operands.size(); ++i) {
+        operands.push_back(sample->present[i]
+                               ? RandomTensor(sample->operands[i], kSize, i)
+                               : at::Tensor());
+        before.push_back(operands[i].defined() ? operands[i].clone()
+                                               : at::Tensor());
+      }
+      auto results = RunOp(*probe->op, operands);
+      EXPECT_TRUE(results.ok()) << line << ": " << results.status();
+      for (size_t i = 0; i < operands.size(); ++i) {
+        if (!operands[i].defined()) continue;
+        EXPECT_TRUE(at::equal(operands[i], before[i]))
+            << line << " writes to operand " << i;
+      }
+      ++compared;
+    }
+  }
+  std::printf("  %d samples write to none of their operands\n", compared);
+}
+
+// Ops of the programs that a few samples become.
+std::set<std::string> OpsOfPrograms() {
+  std::set<std::string> names;
+  const auto collect = [&names](const Module& module) {
+    for (const auto& op : module.function("forward")->body().ops())
+      names.insert(op->name());
+  };
+  for (const char* line :
+       {"aten.embedding(f64[12,6], i64[6]~0..11)", "aten.neg(f64[6,4])",
+        "aten.mm(f64[4,6], f64[6,4])"}) {
+    auto sample = ParseSample(line, false);
+    EXPECT_TRUE(sample.ok()) << sample.status();
+    // One by one: some boxes of an embedding's rows are refused.
+    for (int only = -1; only < 12; ++only) {
+      auto cases = MakeCases(*sample, 2, true, only);
+      EXPECT_TRUE(cases.ok()) << cases.status();
+      const PassContext context;
+      EXPECT_TRUE(InsertReshards(*cases->module, context).ok());
+      collect(*cases->module);
+      EXPECT_TRUE(LowerReshards(*cases->module, context).ok());
+      collect(*cases->module);
+      auto programs = MakeRankPrograms(*cases->module);
+      if (programs.ok()) collect(*(*programs)[0]);
+    }
+  }
+  return names;
+}
+
+TEST(TableTest, EveryRowHasASample) {
+  std::set<std::string> rows;
+  for (const Family& family : Families()) {
+    for (absl::string_view line : family.lines) {
+      auto sample = ParseSample(line, false);
+      ASSERT_TRUE(sample.ok()) << line << ": " << sample.status();
+      const OpDef* row = FindOpDef(sample->op);
+      ASSERT_NE(row, nullptr) << "no row for " << line;
+      rows.insert(row->name);
+      if (!sample->refused) continue;
+      auto probe = ProbeSample(*sample);
+      EXPECT_EQ(probe.status().code(), absl::StatusCode::kUnimplemented)
+          << line << " should be refused: " << probe.status();
+    }
+  }
+  // The compiler's own ops: those that reshards and hooks become.
+  for (const std::string& name : OpsOfPrograms())
+    if (absl::StartsWith(name, "tp.")) rows.insert(name);
+  for (const char* name : kNoOperator) {
+    rows.insert(name);
+    std::string base = absl::StrCat("aten::", name + 5);
+    for (const auto& operation :
+         c10::Dispatcher::singleton().getAllOpNames())
+      EXPECT_NE(operation.name, base) << "has an operator: give it a sample";
+  }
+  std::vector<std::string> missing;
+  for (const OpDef* row : AllOpDefs())
+    if (rows.count(row->name) == 0) missing.push_back(row->name);
+  EXPECT_TRUE(missing.empty())
+      << "rows without a sample in tests/soundness/samples_*.cc: "
+      << absl::StrJoin(missing, " ");
+  std::printf("  %zu rows have samples\n", rows.size());
+}
+
+}  // namespace
+}  // namespace tp::soundness

@@ -10,6 +10,7 @@
 #include "frontend/alias_tracker.h"
 #include "ir/builder.h"
 #include "ir/module.h"
+#include "llvm/ADT/DenseMap.h"
 
 namespace tp {
 
@@ -41,6 +42,8 @@ struct ImportContext {
   AliasTracker aliases;
   std::vector<std::string> notes;
   std::map<std::string, Location> missing;
+  // 0-dim weights whose content is known.
+  llvm::DenseMap<const Value*, Attribute> known_scalars;
 };
 
 }  // namespace tp

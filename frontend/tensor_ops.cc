@@ -2,8 +2,11 @@
 
 #include <ATen/core/jit_type.h>
 
+#include <cmath>
+
 #include "absl/strings/str_cat.h"
 #include "frontend/in_place_ops.h"
+#include "frontend/index_bounds.h"
 #include "frontend/op_call.h"
 #include "frontend/scalar_ops.h"
 #include "frontend/tensor_queries.h"
@@ -180,6 +183,27 @@ bool IsEmptyList(const TensorType& type) {
   return type.ndim() == 1 && type.dims[0] == SymExpr(0);
 }
 
+// upsample(x, none, ..., [2.0, 2.0]) by its output size, where that is the
+// same to the last bit.
+void ScaleToSize(Values& arguments) {
+  const AbstractValue& factors = arguments.back();
+  if (!arguments[0].is_tensor() || !arguments[1].is_none() ||
+      !factors.is_list())
+    return;
+  const Dims& dims = arguments[0].as_tensor()->type().dims;
+  const Values& scales = factors.as_list()->items;
+  if (dims.size() != scales.size() + 2) return;
+  Values sizes;
+  for (size_t i = 0; i < scales.size(); ++i) {
+    if (!scales[i].is_float()) return;
+    const double scale = scales[i].as_float();
+    if (!(scale >= 1 && scale <= 1024) || scale != std::floor(scale)) return;
+    sizes.push_back(dims[i + 2] * SymExpr(static_cast<int64_t>(scale)));
+  }
+  arguments[1] = AbstractValue::MakeList(std::move(sizes));
+  arguments.back() = NoneValue{};
+}
+
 // The call's arguments in the form that the op table knows.
 Results Normalize(const c10::FunctionSchema& schema, Arguments arguments) {
   Values normal = arguments.vec();
@@ -194,6 +218,9 @@ Results Normalize(const c10::FunctionSchema& schema, Arguments arguments) {
         kept.push_back(item);
     if (!kept.empty()) normal[0] = AbstractValue::MakeList(std::move(kept));
   }
+  if (llvm::StringRef(name).starts_with("aten::upsample_") &&
+      schema.overload_name() == "vec")
+    ScaleToSize(normal);
   return normal;
 }
 
@@ -271,6 +298,8 @@ Results Emit(const c10::FunctionSchema& schema, Arguments arguments,
   }
   TP_ASSIGN_OR_RETURN(Op * op, context.builder.Create(call.name, call.operands,
                                                       call.attributes));
+  if (op->Is("aten.embedding"))
+    TP_RETURN_IF_ERROR(GuardEmbeddingIndices(*op, context));
   const Aliasing aliasing = AliasingOf(op->base_name(), SharesMemory(schema));
   TP_ASSIGN_OR_RETURN(
       Values results,

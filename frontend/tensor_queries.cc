@@ -106,6 +106,16 @@ absl::StatusOr<std::optional<AbstractValue>> EvaluateTensorQuery(
 absl::StatusOr<std::optional<AbstractValue>> FoldScalarTensorOp(
     llvm::StringRef op, llvm::ArrayRef<AbstractValue> arguments,
     ImportContext& context) {
+  if ((op == "aten::detach" || op == "aten::clone") &&
+      arguments[0].is_tensor()) {
+    const TensorRef& tensor = arguments[0].as_tensor();
+    std::optional<Attribute> scalar = context.aliases.Scalar(tensor);
+    if (!scalar || !scalar->is_int()) return std::nullopt;
+    if (op == "aten::detach")
+      return AbstractValue(context.aliases.NewAlias(tensor));
+    return AbstractValue(
+        context.aliases.NewScalar(*scalar, tensor->type().dtype));
+  }
   std::vector<AbstractValue> numbers;
   bool any_tensor = false;
   for (const AbstractValue& argument : arguments) {

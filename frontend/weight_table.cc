@@ -89,6 +89,7 @@ absl::StatusOr<WeightEntry*> WeightTable::AddTensor(const at::Tensor& tensor,
       if (kind == ArgumentKind::kConstant && type.ndim() == 0)
         scalar = ReadScalar(tensor, region.dtype);
       Value* argument = function_.AddArgument(std::move(type), entry->info);
+      if (scalar) context_.known_scalars[argument] = *scalar;
       entry->value = context_.aliases.NewOwned(
           argument, TensorStorage::Owner::kWeight, name, std::move(scalar));
       place->second = entry.get();

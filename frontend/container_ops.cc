@@ -188,6 +188,15 @@ Results ReadSequence(llvm::StringRef op,
   }
   if (op == "aten::Bool" || op == "aten::__not__")
     return One(items.empty() == (op == "aten::__not__"));
+  if ((op == "aten::all" || op == "aten::any") && count == 1) {
+    const bool all = op == "aten::all";
+    for (const AbstractValue& item : items) {
+      TP_ASSIGN_OR_RETURN(std::optional<bool> truth, Truth(item, context));
+      if (!truth) return std::nullopt;
+      if (*truth != all) return One(!all);
+    }
+    return One(all);
+  }
   const bool extremum = op == "prim::min" || op == "prim::max";
   if ((extremum || op == "aten::sum") && count == 1 && !items.empty()) {
     AbstractValue total = items[0];

@@ -57,15 +57,16 @@ bool StoresValues(llvm::StringRef op) {
 // what is printed or on autograd.
 std::optional<Values> EnvironmentOp(llvm::StringRef op,
                                     const Values& arguments) {
-  const bool no =
-      llvm::StringSwitch<bool>(op)
-          .Cases("aten::is_grad_enabled", "aten::is_autocast_enabled",
-                 "aten::is_autocast_cpu_enabled", true)
-          .Cases("aten::has_torch_function", "prim::is_tracing",
-                 "aten::is_tracing", true)
-          .Default(false);
+  const bool no = llvm::StringSwitch<bool>(op)
+                      .Cases("aten::is_autocast_enabled",
+                             "aten::is_autocast_cpu_enabled", true)
+                      .Cases("aten::has_torch_function", "prim::is_tracing",
+                             "aten::is_tracing", true)
+                      .Default(false);
   if (no) return One(false);
-  if (op == "aten::is_scripting") return One(true);
+  // Gradients: see prim::requires_grad.
+  if (op == "aten::is_scripting" || op == "aten::is_grad_enabled")
+    return One(true);
   const bool silent =
       llvm::StringSwitch<bool>(op)
           .Cases("aten::warn", "prim::Print", "prim::Enter", "prim::Exit",

@@ -75,6 +75,10 @@ absl::StatusOr<std::optional<AbstractValue>> EvaluateTensorQuery(
   if (op == "prim::layout") return AbstractValue(SymExpr(kStridedLayout));
   if (op == "aten::is_floating_point")
     return AbstractValue(IsFloatingPoint(type.dtype));
+  // As with gradients on: modules that choose between a fused fast path and
+  // plain ops by it take the plain ops, which can be split.
+  if (op == "prim::requires_grad")
+    return AbstractValue(IsFloatingPoint(type.dtype));
   if (op == "aten::element_size")
     return AbstractValue(SymExpr(ByteSize(type.dtype)));
   if (op == "aten::is_complex" || op == "prim::is_cuda" ||
@@ -118,6 +122,15 @@ absl::StatusOr<std::optional<AbstractValue>> FoldScalarTensorOp(
   }
   std::vector<AbstractValue> numbers;
   bool any_tensor = false;
+  // div(a, b, rounding_mode="trunc") is a floor division where nothing is
+  // negative.
+  bool truncates = false;
+  if (op == "aten::div") {
+    if (arguments.size() != 3 || !arguments[2].is_string()) return std::nullopt;
+    truncates = arguments[2].as_string() == "trunc";
+    arguments = arguments.drop_back();
+    op = "aten::floor_divide";
+  }
   for (const AbstractValue& argument : arguments) {
     if (argument.is_int()) {
       numbers.push_back(argument);
@@ -133,6 +146,9 @@ absl::StatusOr<std::optional<AbstractValue>> FoldScalarTensorOp(
     numbers.push_back(scalar->as_int());
   }
   if (!any_tensor) return std::nullopt;
+  for (const AbstractValue& number : numbers)
+    if (truncates && number.as_int().LowerBound().value_or(-1) < 0)
+      return std::nullopt;
   const bool has_alpha =
       (op == "aten::add" || op == "aten::sub") && numbers.size() == 3;
   if (op == "aten::rsub") {

@@ -404,6 +404,8 @@ TEST(ImportOpsTest, SizesAsTensorsFold) {
 def forward(self, x: Tensor):
     n = torch.tensor(x.size(0)) * torch.tensor(3)
     half = torch.floor_divide(n + 1, torch.tensor(2))
+    third = torch.div(n, 3, rounding_mode="trunc")
+    assert all([int(third) == x.size(0), True])
     return x.new_zeros([int(half)]), n
 )"),
                       {{{"x", at::ones({3})}}, {{"x", at::ones({5})}}});

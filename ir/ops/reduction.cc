@@ -147,6 +147,41 @@ absl::StatusOr<OpRule> CumulativeRule(const Op& op) {
   return RuleExcept(op, {dim}, passes ? "0" : "-");
 }
 
+// diff(self, n, dim, prepend, append): neighbours along a dim that both ends
+// lengthen and each of n rounds shortens by one.
+Types DiffTypes(const Op& op, Assumptions&) {
+  TP_ASSIGN_OR_RETURN(TensorType type, TypeOf(op, 0));
+  TP_ASSIGN_OR_RETURN(int dim, DimAttrOr(op, "dim", type.ndim(), -1));
+  TP_ASSIGN_OR_RETURN(SymExpr rounds, IntAttrOr(op, "n", SymExpr(1)));
+  for (int i = 1; i < op.num_operands(); ++i) {
+    const TensorType* end = TypeOrNull(op, i);
+    if (end == nullptr) continue;
+    if (end->ndim() != type.ndim()) {
+      return OpError(op, "prepend and append must have the dims of the input");
+    }
+    type.dims[dim] = type.dims[dim] + end->dims[dim];
+  }
+  type.dims[dim] = type.dims[dim] - rounds;
+  return std::vector<TensorType>{type};
+}
+
+absl::StatusOr<OpRule> DiffRule(const Op& op) {
+  TP_RETURN_IF_ERROR(CheckRuleInputs(op, 1));
+  const TensorType& result = op.result()->type();
+  TP_ASSIGN_OR_RETURN(int dim, DimAttrOr(op, "dim", result.ndim(), -1));
+  RuleMaker rule(op);
+  for (int d = 0; d < result.ndim(); ++d) {
+    const int passing = d == dim ? -1 : rule.Pass(result.dims[d]);
+    for (int i = 0; i < op.num_operands(); ++i) {
+      const TensorType* type = TypeOrNull(op, i);
+      if (type == nullptr) continue;
+      rule.Operand(i, d, d == dim ? rule.Whole(type->dims[d]) : passing);
+    }
+    rule.Result(0, d, d == dim ? rule.Whole(result.dims[d]) : passing);
+  }
+  return std::move(rule).Build();
+}
+
 // softmax and log_softmax over `dim`.
 Types SoftmaxTypes(const Op& op, Assumptions&) {
   TP_ASSIGN_OR_RETURN(TensorType type, TypeOf(op, 0));
@@ -193,6 +228,7 @@ void AddReductionRows(OpRows& rows) {
   add("cumsum", CumulativeRule<true>, CumulativeTypes);
   add("cumprod", CumulativeRule<false>, CumulativeTypes, "0,result");
   add("logcumsumexp", CumulativeRule<false>, CumulativeTypes, "0,result");
+  add("diff", DiffRule, DiffTypes);
   add("cummax", CumulativeRule<false>, CumulativeMaxTypes, "result");
   add("cummin", CumulativeRule<false>, CumulativeMaxTypes, "result");
   for (const char* name :

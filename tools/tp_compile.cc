@@ -18,6 +18,7 @@
 #include "ir/safetensors.h"
 #include "ir/status.h"
 #include "ir/text.h"
+#include "llvm/ADT/STLExtras.h"
 #include "passes/pass.h"
 #include "passes/plan_summary.h"
 #include "tools/command_line.h"
@@ -253,6 +254,17 @@ std::vector<std::string> NotesOf(const PlanSummary& summary,
       !summary.weights.empty())
     notes.push_back(absl::StrCat("nothing in this model splits over ", ranks,
                                  " ranks; every rank computes all of it"));
+  int short_weights = 0;
+  std::string example;
+  for (const WeightSummary& weight : summary.weights) {
+    if (weight.bytes == 0 || !llvm::is_contained(weight.local_bytes, 0))
+      continue;
+    if (short_weights++ == 0) example = weight.name;
+  }
+  if (short_weights > 0)
+    notes.push_back(absl::StrCat(
+        short_weights, " weights (", example, ", ...) split into fewer parts "
+        "than the ", ranks, " ranks; some ranks hold nothing of them"));
   return notes;
 }
 

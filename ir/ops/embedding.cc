@@ -22,7 +22,7 @@ Types EmbeddingTypes(const Op& op, Assumptions&) {
 }
 
 // A rank with some of the rows gives zeros for ids of others; the sum over
-// ranks has every row once.
+// ranks has every row once. Ids outside the whole table are errors as ever.
 absl::StatusOr<Value*> LocalizeEmbedding(Op& op, const LocalizeContext& context,
                                          Builder& builder) {
   const Factor& factor = context.rule->factors[context.sharding.factor];
@@ -38,7 +38,8 @@ absl::StatusOr<Value*> LocalizeEmbedding(Op& op, const LocalizeContext& context,
       within.right;
   Op* shard =
       builder.CreateTyped("tp.embedding_shard", {op.operand(0), op.operand(1)},
-                          {{"offset", offset}}, {op.result()->type()});
+                          {{"offset", offset}, {"num_embeddings", factor.size}},
+                          {op.result()->type()});
   return shard->result();
 }
 

@@ -9,6 +9,7 @@
 // Kernels do not run on empty parts (the mean of nothing is NaN): where the
 // split leaves a rank nothing, its results are filled with the identity of
 // the reduction that follows.
+#include <cmath>
 #include <limits>
 
 #include "absl/strings/str_cat.h"
@@ -54,7 +55,11 @@ double IdentityOf(const Strategy& strategy) {
 Attribute FillValue(double identity, DType dtype) {
   if (dtype == DType::kBool) return Attribute(false);
   if (IsFloatingPoint(dtype)) return Attribute(identity);
-  return Attribute(int64_t{0});
+  if (std::isfinite(identity)) return Attribute(int64_t{0});
+  if (dtype == DType::kU8) return Attribute(identity > 0 ? 255 : 0);
+  const int64_t largest = std::numeric_limits<int64_t>::max() >>
+                          (64 - 8 * static_cast<int>(ByteSize(dtype)));
+  return Attribute(identity > 0 ? largest : -largest - 1);
 }
 
 class Localizer {

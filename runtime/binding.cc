@@ -48,17 +48,22 @@ class Binder {
     return absl::OkStatus();
   }
 
-  // Where a rank's share of an op is nothing, no kernel runs: the result is
+  // Where a rank's share of an op is nothing, no kernel runs: the results are
   // the identity of the reduction that follows.
   absl::StatusOr<bool> BindEmpty() {
     const Attribute* condition = op_.attribute("empty_if");
     if (condition == nullptr) return false;
-    if (!condition->is_int() || op_.num_results() != 1) {
-      return absl::InvalidArgumentError("empty_if needs a size and one result");
+    if (!condition->is_int()) {
+      return absl::InvalidArgumentError("empty_if needs a size");
     }
     TP_ASSIGN_OR_RETURN(int64_t extent, condition->as_int().Evaluate(symbols_));
     if (extent != 0) return false;
-    TP_RETURN_IF_ERROR(BindResult());
+    for (int i = 0; i < op_.num_results(); ++i) {
+      const TensorType& type = op_.result(i)->type();
+      EmptyValue result{{}, type.dtype};
+      TP_ASSIGN_OR_RETURN(result.dims, EvaluateDims(type.dims, symbols_));
+      bound_.empty.push_back(std::move(result));
+    }
     const Attribute* identity = op_.attribute("identity");
     bound_.identity = identity ? identity->AsNumber().value_or(0) : 0;
     bound_.kernel = &RunFull;

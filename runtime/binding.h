@@ -30,6 +30,12 @@ struct SliceBox {
   int64_t extent = 0;
 };
 
+// A result of an op that does not run because this rank's share is nothing.
+struct EmptyValue {
+  llvm::SmallVector<int64_t, 4> dims;
+  DType dtype = DType::kF32;
+};
+
 struct BoundInstruction {
   Kernel kernel = nullptr;
   const Instruction* instruction = nullptr;
@@ -38,7 +44,8 @@ struct BoundInstruction {
   // Dims of the result, for kernels that make it themselves.
   llvm::SmallVector<int64_t, 4> dims;
   DType dtype = DType::kF32;
-  double identity = 0;  // value of an empty op's result
+  std::vector<EmptyValue> empty;  // one per result, where no kernel runs
+  double identity = 0;             // the value of those
   int64_t offset = 0;   // of tp.embedding_shard
   int64_t vocabulary = -1;
   // Collectives.

@@ -1,7 +1,9 @@
 // The kernels that BoundInstructions point at.
 
 #include <chrono>
+#include <cmath>
 #include <cstring>
+#include <limits>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
@@ -232,6 +234,16 @@ absl::Status PopResults(Frame& frame, const Instruction& instruction) {
   return absl::OkStatus();
 }
 
+// Infinity is the least or the largest integer where there is none.
+at::Scalar Identity(double identity, at::ScalarType dtype) {
+  if (at::isFloatingType(dtype) || std::isfinite(identity)) return identity;
+  if (dtype == at::kBool) return identity > 0;
+  if (dtype == at::kByte) return identity > 0 ? 255 : 0;
+  const int bits = 8 * static_cast<int>(c10::elementSize(dtype));
+  const int64_t largest = std::numeric_limits<int64_t>::max() >> (64 - bits);
+  return identity > 0 ? largest : -largest - 1;
+}
+
 }  // namespace
 
 at::Tensor Take(Frame& frame, const Operand& operand) {
@@ -248,9 +260,15 @@ absl::Status RunFull(Frame& frame, const BoundInstruction& bound) {
   for (const Operand& operand : bound.instruction->operands) {
     if (operand.last_use) frame.registers[operand.reg].reset();
   }
-  Put(frame, bound,
-      at::full(at::IntArrayRef(bound.dims.data(), bound.dims.size()),
-               bound.identity, at::dtype(ScalarTypeOf(bound.dtype))));
+  for (size_t i = 0; i < bound.empty.size(); ++i) {
+    const int reg = bound.instruction->results[i];
+    if (reg < 0) continue;
+    const EmptyValue& result = bound.empty[i];
+    const at::ScalarType dtype = ScalarTypeOf(result.dtype);
+    frame.registers[reg] =
+        at::full(at::IntArrayRef(result.dims.data(), result.dims.size()),
+                 Identity(bound.identity, dtype), at::dtype(dtype));
+  }
   return absl::OkStatus();
 }
 

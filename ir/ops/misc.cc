@@ -1,5 +1,7 @@
 // Recurrent layers, grouped products, and ops whose result sizes depend on
 // data, which are refused with the reason.
+#include <algorithm>
+
 #include "ir/ops/families.h"
 #include "ir/ops/op_util.h"
 
@@ -66,6 +68,22 @@ Types GroupedMmTypes(const Op& op, Assumptions& assumptions) {
   return std::vector<TensorType>{x};
 }
 
+// A size as (chunks unit): LibTorch's kernel wants rows of 16 bytes, so only
+// whole chunks move. Whole where it does not divide.
+struct Aligned {
+  int chunks;
+  int unit;
+};
+Aligned AlignedFactors(RuleMaker& rule, const SymExpr& size, DType dtype,
+                       FactorKind kind) {
+  SymExpr unit = std::max<int64_t>(1, 16 / ByteSize(dtype));
+  std::optional<SymExpr> chunks = ExactDiv(size, unit);
+  if (!chunks) return {rule.Whole(size), -1};
+  return {kind == FactorKind::kReduce ? rule.Reduce(*chunks)
+                                      : rule.Pass(*chunks),
+          rule.Whole(unit)};
+}
+
 // Rows and experts stay whole: offs counts them.
 absl::StatusOr<OpRule> GroupedMmRule(const Op& op) {
   TP_RETURN_IF_ERROR(CheckRuleInputs(op, 2));
@@ -76,16 +94,21 @@ absl::StatusOr<OpRule> GroupedMmRule(const Op& op) {
   }
   RuleMaker rule(op);
   int rows = rule.Whole(x.dims[0]);
-  int k = rule.Reduce(x.dims[1]);
-  int n = rule.Pass(weight.dims[2]);
+  Aligned k = AlignedFactors(rule, x.dims[1], x.dtype, FactorKind::kReduce);
+  Aligned n =
+      AlignedFactors(rule, weight.dims[2], x.dtype, FactorKind::kPass);
   rule.Operand(0, 0, rows);
-  rule.Operand(0, 1, k);
   rule.Operand(1, 0, rule.Whole(weight.dims[0]));
-  rule.Operand(1, 1, k);
-  rule.Operand(1, 2, n);
+  for (int factor : {k.chunks, k.unit}) {
+    rule.Operand(0, 1, factor);
+    rule.Operand(1, 1, factor);
+  }
+  for (int factor : {n.chunks, n.unit}) {
+    rule.Operand(1, 2, factor);
+    rule.Result(0, 1, factor);
+  }
   rule.WholeOperand(2);
   rule.Result(0, 0, rows);
-  rule.Result(0, 1, n);
   rule.Partial("0|1");
   return std::move(rule).Build();
 }

@@ -39,7 +39,7 @@ void DeclareSymbol(const Sample& sample, Module& module) {
   module.assumptions().AddSymbol(std::move(info));
 }
 
-ValueSpec SpecOf(TensorType type) { return {std::move(type), 0, 0, false}; }
+ValueSpec SpecOf(TensorType type) { return {std::move(type)}; }
 
 Placement PlainShard(const TensorType& type, int dim) {
   return Placement::Shard(dim, type.dims[dim]);

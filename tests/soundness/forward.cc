@@ -1,5 +1,6 @@
 #include "tests/soundness/forward.h"
 
+#include <algorithm>
 #include <memory>
 #include <utility>
 
@@ -8,6 +9,7 @@
 #include "ir/status.h"
 #include "ir/text.h"
 #include "passes/pass.h"
+#include "runtime/aten_kernel.h"
 #include "runtime/session.h"
 #include "tests/soundness/cases.h"
 
@@ -28,6 +30,19 @@ NamedTensors MakeInputs(const std::vector<NamedSpec>& specs, int64_t size) {
     inputs.emplace_back(spec.name,
                         RandomTensor(spec.spec, size, SeedOf(spec.name)));
   return inputs;
+}
+
+double ToleranceOf(DType dtype) {
+  switch (dtype) {
+    case DType::kF32:
+      return 1e-6;
+    case DType::kF16:
+      return 1e-3;
+    case DType::kBF16:
+      return 1e-2;
+    default:
+      return 1e-9;
+  }
 }
 
 struct Run {
@@ -169,7 +184,7 @@ class Comparison {
     for (int i = 0; i < entry.num_results; ++i) {
       if (sample_.values_undefined) continue;
       const int index = entry.first_result + i;
-      const std::string difference = Difference(got[index], want[index]);
+      const std::string difference = Difference(got[index], want[index], ToleranceOf(sample_));
       if (difference.empty()) continue;
       const int results = entry.op->num_results();
       report_.failures.push_back(absl::StrCat(
@@ -196,7 +211,17 @@ void CompareForward(const Sample& sample, int ranks, const Edit& edit,
   Comparison(sample, ranks, edit, report).Compare();
 }
 
-std::string Difference(const at::Tensor& actual, const at::Tensor& expected) {
+double ToleranceOf(const Sample& sample) {
+  double tolerance = ToleranceOf(DType::kF64);
+  for (size_t i = 0; i < sample.operands.size(); ++i)
+    if (sample.present[i])
+      tolerance =
+          std::max(tolerance, ToleranceOf(sample.operands[i].type.dtype));
+  return tolerance;
+}
+
+std::string Difference(const at::Tensor& actual, const at::Tensor& expected,
+                       double tolerance) {
   if (actual.scalar_type() != expected.scalar_type() ||
       actual.sizes() != expected.sizes())
     return absl::StrCat(toString(actual.scalar_type()), "[",
@@ -205,10 +230,7 @@ std::string Difference(const at::Tensor& actual, const at::Tensor& expected) {
                         absl::StrJoin(expected.sizes(), ","), "]");
   if (!at::isFloatingType(actual.scalar_type()))
     return at::equal(actual, expected) ? "" : "other values";
-  double tolerance = 1e-9;
-  if (actual.scalar_type() == at::kFloat) tolerance = 1e-6;
-  if (actual.scalar_type() == at::kHalf) tolerance = 1e-3;
-  if (actual.scalar_type() == at::kBFloat16) tolerance = 1e-2;
+  tolerance = std::max(tolerance, ToleranceOf(*DTypeOf(actual.scalar_type())));
   const at::Tensor a = actual.to(at::kDouble);
   const at::Tensor b = expected.to(at::kDouble);
   const at::Tensor finite = at::where(b.isfinite(), b, at::zeros({}, b.options()));

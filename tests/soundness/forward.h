@@ -30,9 +30,12 @@ struct Report {
 void CompareForward(const Sample& sample, int ranks, const Edit& edit,
                     Report& report);
 
-// "" if equal: types, shapes, integers exactly, f64 to 1e-9 of the largest
-// value (and narrower floats as far as they are exact).
-std::string Difference(const at::Tensor& actual, const at::Tensor& expected);
+// The error that is allowed, of the largest value: 1e-9, and more where the
+// sample has operands of narrower floats than f64.
+double ToleranceOf(const Sample& sample);
+// "" if equal: types, shapes, integers exactly, floats within the tolerance.
+std::string Difference(const at::Tensor& actual, const at::Tensor& expected,
+                       double tolerance);
 
 }  // namespace tp::soundness
 

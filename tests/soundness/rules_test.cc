@@ -1,4 +1,6 @@
 // Every row of the op table, split in every way its rule allows.
+#include <ATen/Parallel.h>
+
 #include <map>
 #include <set>
 #include <tuple>
@@ -38,6 +40,8 @@ std::string NameOf(const ::testing::TestParamInfo<Parameters>& info) {
 
 class RuleTest : public ::testing::TestWithParam<Parameters> {
  protected:
+  // The samples are too small for threads inside of ops.
+  void SetUp() override { at::set_num_threads(1); }
   template <typename Function>
   void ForEachSample(bool symbolic_too, Function function) {
     for (absl::string_view line : std::get<0>(GetParam()).lines) {

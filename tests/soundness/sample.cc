@@ -53,6 +53,7 @@ Operands TakeTypes(absl::string_view text) {
 void ReadRange(absl::string_view range, ValueSpec& spec) {
   const size_t dots = range.find("..");
   if (dots == absl::string_view::npos) return;
+  spec.usual = false;
   spec.low = std::stod(std::string(range.substr(0, dots)));
   spec.high = std::stod(std::string(range.substr(dots + 2)));
 }
@@ -144,17 +145,16 @@ at::Tensor RandomTensor(const ValueSpec& spec, int64_t size, uint64_t seed) {
   const at::IntArrayRef sizes(dims->data(), dims->size());
   at::Generator generator = at::detail::createCPUGenerator(seed);
   const at::ScalarType dtype = ScalarTypeOf(spec.type.dtype);
-  const bool usual = spec.low == 0 && spec.high == 0;
   if (spec.type.dtype == DType::kBool)
     return at::randint(0, 2, sizes, generator, at::kLong).to(dtype);
   if (IsFloatingPoint(spec.type.dtype)) {
-    const double low = usual ? -2 : spec.low;
-    const double high = usual ? 2 : spec.high;
+    const double low = spec.usual ? -2 : spec.low;
+    const double high = spec.usual ? 2 : spec.high;
     at::Tensor unit = at::rand(sizes, generator, at::dtype(at::kDouble));
     return (unit * (high - low) + low).to(dtype);
   }
-  const int64_t low = usual ? 0 : static_cast<int64_t>(spec.low);
-  const int64_t high = usual ? 3 : static_cast<int64_t>(spec.high);
+  const int64_t low = spec.usual ? 0 : static_cast<int64_t>(spec.low);
+  const int64_t high = spec.usual ? 3 : static_cast<int64_t>(spec.high);
   at::Tensor values = at::randint(low, high + 1, sizes, generator, at::kLong);
   if (spec.ordered) values = std::get<0>(values.sort());
   return values.to(dtype);

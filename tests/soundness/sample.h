@@ -36,8 +36,9 @@ inline constexpr char kSymbol[] = "N";
 
 struct ValueSpec {
   TensorType type;
+  bool usual = true;  // -2..2, integers 0..3
   double low = 0;
-  double high = 0;  // both 0: the usual range
+  double high = 0;
   bool ordered = false;
 };
 

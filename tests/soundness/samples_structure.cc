@@ -95,6 +95,8 @@ aten.select.int(f64[N,7,3]) {dim = 0, index = 0}
 aten.flip(f64[N,7,3]) {dims = [1]}
 aten.roll(f64[N,7]) {shifts = [2], dims = [1]}
 aten.roll(f64[N,7]) {shifts = [2]}
+aten.diff(f64[N,7]) {dim = 1}
+aten.diff(f64[N,7], f64[N,1], none) {n = 2, dim = 1}
 aten.tril(f64[N,7,7])
 aten.triu(f64[N,7,6]) {diagonal = 1}
 aten.split.Tensor(f64[N,18]) {split_size = 6, dim = 1}

@@ -10,44 +10,89 @@
 #include "codegen/plan_yaml.h"
 #include "codegen/weight_sharder.h"
 #include "ir/file_digest.h"
+#include "ir/json_nesting.h"
 #include "ir/schedule.h"
 #include "ir/status.h"
 #include "ir/text.h"
+#include "llvm/Support/JSON.h"
 
 namespace tp {
 namespace {
 
 namespace fs = std::filesystem;
 
-// Removes the folder unless Keep() was called.
+constexpr int kMaxManifestNesting = 16;
+
+// Removes the folder, and those above it that it had to create, unless
+// Keep() was called.
 class TemporaryFolder {
  public:
-  explicit TemporaryFolder(fs::path path) : path_(std::move(path)) {}
-  ~TemporaryFolder() {
+  explicit TemporaryFolder(fs::path path) : path_(std::move(path)) {
     std::error_code ignored;
-    if (!kept_) fs::remove_all(path_, ignored);
+    for (fs::path above = path_.parent_path();
+         !above.empty() && !fs::exists(above, ignored);
+         above = above.parent_path())
+      created_.push_back(above);
+  }
+  ~TemporaryFolder() {
+    if (kept_) return;
+    std::error_code ignored;
+    fs::remove_all(path_, ignored);
+    for (const fs::path& above : created_) fs::remove(above, ignored);
   }
   void Keep() { kept_ = true; }
   const fs::path& path() const { return path_; }
 
  private:
   fs::path path_;
+  std::vector<fs::path> created_;  // the innermost first
   bool kept_ = false;
 };
 
 absl::Status SystemError(const std::string& action, const fs::path& path,
                          const std::error_code& error) {
-  return absl::UnavailableError(absl::StrCat("cannot ", action, " ",
-                                             path.string(), ": ",
-                                             error.message()));
+  const std::string message = absl::StrCat("cannot ", action, " ",
+                                           path.string(), ": ",
+                                           error.message());
+  if (error == std::errc::not_a_directory ||
+      error == std::errc::no_such_file_or_directory)
+    return absl::NotFoundError(message);
+  if (error == std::errc::permission_denied ||
+      error == std::errc::operation_not_permitted ||
+      error == std::errc::read_only_file_system)
+    return absl::PermissionDeniedError(message);
+  if (error == std::errc::no_space_on_device)
+    return absl::UnavailableError(absl::StrCat(
+        message, "; free some space or write to another disk"));
+  return absl::UnavailableError(message);
+}
+
+// Other programs' folders hold a manifest.json too; ours, of any version,
+// says how its programs fit together.
+bool IsPackage(const fs::path& folder) {
+  const std::string path = (folder / "manifest.json").string();
+  absl::StatusOr<std::string> text = ReadTextFile(path);
+  if (!text.ok() || NestedTooDeep(*text, kMaxManifestNesting)) return false;
+  llvm::Expected<llvm::json::Value> parsed = llvm::json::parse(*text);
+  if (!parsed) {
+    llvm::consumeError(parsed.takeError());
+    return false;
+  }
+  const llvm::json::Object* manifest = parsed->getAsObject();
+  return manifest != nullptr && manifest->get("format_version") != nullptr &&
+         manifest->get("schedule_sha256") != nullptr;
+}
+
+fs::path TargetOf(const std::string& dir) {
+  fs::path target = fs::path(dir).lexically_normal();
+  return target.has_filename() ? target : target.parent_path();
 }
 
 absl::Status CheckTarget(const fs::path& target) {
   std::error_code error;
   if (!fs::exists(target, error)) return absl::OkStatus();
   if (fs::is_directory(target, error) &&
-      (fs::exists(target / "manifest.json", error) ||
-       fs::is_empty(target, error)))
+      (fs::is_empty(target, error) || IsPackage(target)))
     return absl::OkStatus();
   return absl::AlreadyExistsError(
       absl::StrCat(target.string(),
@@ -102,12 +147,15 @@ absl::Status AddRank(const fs::path& folder, int64_t rank,
 
 }  // namespace
 
+absl::Status CheckPackageTarget(const std::string& dir) {
+  return CheckTarget(TargetOf(dir));
+}
+
 absl::Status WritePackage(const std::string& dir, const Module& planned,
                           const std::vector<std::unique_ptr<Module>>& programs,
                           const WeightSource& weights,
                           const PackageOptions& options) {
-  fs::path target = fs::path(dir).lexically_normal();
-  if (!target.has_filename()) target = target.parent_path();
+  const fs::path target = TargetOf(dir);
   TP_RETURN_IF_ERROR(CheckTarget(target));
   TemporaryFolder folder(
       absl::StrCat(target.string(), ".tmp", static_cast<int64_t>(getpid())));

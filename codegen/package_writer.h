@@ -22,12 +22,17 @@ struct PackageOptions {
   std::function<void(int64_t rank, int64_t num_ranks)> progress;
 };
 
+// kAlreadyExists if WritePackage would refuse `dir`: it exists and is no
+// package. For asking before a long compilation.
+absl::Status CheckPackageTarget(const std::string& dir);
+
 // Writes everything to a temporary folder beside `dir`, then renames it, the
 // manifest being written last: an interrupted or failed call leaves nothing
 // that looks like a package, and an old package at `dir` stays until the new
 // one is complete. `programs` holds one module per rank (MakeRankPrograms).
-// kAlreadyExists if `dir` exists and is no package; kResourceExhausted or
-// kUnknown with the system's reason if the disk is full or not writable.
+// kAlreadyExists if `dir` exists and is no package; kNotFound,
+// kPermissionDenied or kUnavailable with the system's reason if it cannot be
+// created or the disk is full.
 absl::Status WritePackage(
     const std::string& dir, const Module& planned,
     const std::vector<std::unique_ptr<Module>>& programs,

@@ -14,6 +14,8 @@ namespace {
 
 namespace yaml = llvm::yaml;
 
+constexpr size_t kMaxShownLine = 200;
+
 class ConfigParser {
  public:
   ConfigParser(llvm::StringRef text, std::string file)
@@ -57,11 +59,13 @@ class ConfigParser {
   void Keep(const llvm::SMDiagnostic& diagnostic) {
     if (!ok()) return;
     llvm::raw_string_ostream out(error_);
+    // A line longer than a screen would hide the message.
+    const bool shown = diagnostic.getLineContents().size() <= kMaxShownLine;
     llvm::SMDiagnostic named(*diagnostic.getSourceMgr(), diagnostic.getLoc(),
                              file_, diagnostic.getLineNo(),
                              diagnostic.getColumnNo(), diagnostic.getKind(),
                              diagnostic.getMessage(),
-                             diagnostic.getLineContents(), {});
+                             shown ? diagnostic.getLineContents() : "", {});
     named.print(nullptr, out, /*ShowColors=*/false);
   }
 

@@ -19,9 +19,15 @@ namespace {
 
 using NamedInputs = std::vector<std::pair<std::string, at::Tensor>>;
 
+// Without the stack of C++ calls; of an error inside the model the last line,
+// which says what is wrong, and not the trace of its code.
 std::string ShortError(const std::exception& error) {
   llvm::StringRef text = error.what();
-  return text.take_front(text.find("\nException raised from")).rtrim().str();
+  text = text.take_front(text.find("\nException raised from")).rtrim();
+  if (text.contains("Traceback of TorchScript"))
+    text = text.substr(text.rfind('\n') + 1);
+  text.consume_front("RuntimeError: ");
+  return text.rtrim(".\n ").str();
 }
 
 // What torch.tensor(1.5) and the like give, for the life of the object.
@@ -223,7 +229,9 @@ absl::StatusOr<std::vector<at::Tensor>> ReferenceModel::Run(
     return outputs;
   } catch (const std::exception& error) {
     return absl::InvalidArgumentError(
-        absl::StrCat("the unsharded model fails: ", ShortError(error)));
+        absl::StrCat("the unsharded model fails on these inputs: ",
+                     ShortError(error),
+                     ". Is it the model that the package was made from?"));
   }
 }
 

@@ -384,7 +384,7 @@ absl::Status ZipReader::CheckCrc(const ZipEntry& entry, uint64_t found) const {
     return absl::OkStatus();
   }
   return absl::DataLossError(absl::StrFormat(
-      "%s: record %s is damaged: its checksum is %08x, the archive says %08x; "
+      "%s: record %s is damaged: its CRC-32 is %08x, the archive says %08x; "
       "copy the file again or save the model anew",
       path(), Quoted(entry.name), found, entry.crc));
 }

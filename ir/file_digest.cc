@@ -22,8 +22,23 @@ absl::Status SystemError(const std::string& action, const std::string& path,
                          int error) {
   const std::string text =
       absl::StrCat("cannot ", action, " ", path, ": ", std::strerror(error));
-  return error == ENOENT ? absl::NotFoundError(text)
-                         : absl::UnavailableError(text);
+  switch (error) {
+    case ENOENT:
+    case ENOTDIR:
+      return absl::NotFoundError(text);
+    case EISDIR:
+      return absl::InvalidArgumentError(text);
+    case EACCES:
+    case EPERM:
+    case EROFS:
+      return absl::PermissionDeniedError(text);
+    case ENOSPC:
+    case EDQUOT:
+      return absl::UnavailableError(absl::StrCat(
+          text, "; free some space or write to another disk"));
+    default:
+      return absl::UnavailableError(text);
+  }
 }
 
 }  // namespace

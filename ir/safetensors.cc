@@ -12,6 +12,7 @@
 #include "absl/strings/escaping.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
+#include "ir/json_nesting.h"
 #include "ir/status.h"
 #include "llvm/ADT/STLExtras.h"
 #include "llvm/ADT/StringExtras.h"
@@ -50,26 +51,6 @@ std::optional<DType> DTypeOf(llvm::StringRef name) {
 
 std::string Shown(llvm::StringRef name) {
   return absl::StrCat("\"", absl::CHexEscape(name.take_front(200).str()), "\"");
-}
-
-// LLVM's JSON parser recurses, so that deep nesting would exhaust the stack.
-bool NestedTooDeep(llvm::StringRef json) {
-  int depth = 0;
-  bool in_string = false;
-  for (size_t i = 0; i < json.size(); ++i) {
-    const char c = json[i];
-    if (in_string) {
-      if (c == '\\') ++i;
-      if (c == '"') in_string = false;
-    } else if (c == '"') {
-      in_string = true;
-    } else if (c == '{' || c == '[') {
-      if (++depth > kMaxHeaderNesting) return true;
-    } else if (c == '}' || c == ']') {
-      --depth;
-    }
-  }
-  return false;
 }
 
 struct Parsed {
@@ -182,7 +163,7 @@ absl::Status SafetensorsFile::ReadHeader() {
   TP_ASSIGN_OR_RETURN(std::string header, file_->Read(8, header_size));
   if (header.empty() || header[0] != '{')
     return absl::InvalidArgumentError("its header does not start with '{'");
-  if (NestedTooDeep(header))
+  if (NestedTooDeep(header, kMaxHeaderNesting))
     return absl::InvalidArgumentError("its header is nested too deeply");
   llvm::Expected<llvm::json::Value> json = llvm::json::parse(header);
   if (!json)
@@ -273,7 +254,7 @@ absl::Status SafetensorsWriter::DiskError(absl::string_view what,
                                           int error) const {
   return absl::UnavailableError(
       absl::StrCat(what, " ", path_, " failed: ", std::strerror(error),
-                   error == ENOSPC || error == EDQUOT
+                   error == ENOSPC || error == EDQUOT || error == EFBIG
                        ? "; free some space or write to another disk"
                        : ""));
 }

@@ -53,8 +53,11 @@ absl::StatusOr<Placement> PlacementOf(const UserRule& rule,
     return RuleError(
         rule, absl::StrCat("dim ", dim, " of \"", info.name, "\" has ",
                            type.dims[dim].ToString(),
-                           " indices, which are not whole ",
-                           rule.groups, " groups of chunks of ", rule.chunk));
+                           " indices, no multiple of ",
+                           rule.groups == 1
+                               ? ""
+                               : absl::StrCat("groups=", rule.groups, " x "),
+                           "chunk=", rule.chunk));
   return Placement::Shard(dim, DimFactor{rule.groups, *size, rule.chunk});
 }
 

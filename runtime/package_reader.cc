@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "ir/json_nesting.h"
 #include "ir/mapped_file.h"
 #include "ir/schedule.h"
 #include "ir/status.h"
@@ -16,6 +17,8 @@ namespace tp {
 namespace {
 
 namespace json = llvm::json;
+
+constexpr int kMaxManifestNesting = 16;
 
 absl::StatusOr<std::string> ReadWhole(const std::string& path) {
   TP_ASSIGN_OR_RETURN(std::unique_ptr<MappedFile> file, MappedFile::Open(path));
@@ -71,6 +74,9 @@ class Reader {
       return Annotate(text.status(),
                       absl::StrCat(package_.directory,
                                    " is not a package made by tp-compile"));
+    }
+    if (NestedTooDeep(*text, kMaxManifestNesting)) {
+      return Bad("not a manifest: its JSON is nested too deeply");
     }
     llvm::Expected<json::Value> parsed = json::parse(*text);
     if (!parsed) {
@@ -171,8 +177,13 @@ class Reader {
   }
 
   absl::Status ReadRank(int64_t rank) {
-    TP_RETURN_IF_ERROR(ReadProgram(rank));
-    return ReadWeights(rank);
+    absl::Status status = ReadProgram(rank);
+    if (status.ok()) status = ReadWeights(rank);
+    if (!absl::IsNotFound(status)) return status;
+    return absl::NotFoundError(
+        absl::StrCat(status.message(), "; ", package_.directory,
+                     " is not complete: copy the whole folder, or compile "
+                     "again"));
   }
 
   absl::Status ReadProgram(int64_t rank) {

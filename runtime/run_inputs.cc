@@ -79,7 +79,7 @@ class InputBinder {
     for (size_t i = 0; i < bound_.tensors.size(); ++i) {
       if (bound_.tensors[i].defined()) continue;
       return Bad(absl::StrCat("input '", program_.inputs()[i].info.name,
-                              "' is missing"));
+                              "' is missing (pass it with --inputs FILE)"));
     }
     return absl::OkStatus();
   }

@@ -23,7 +23,9 @@ absl::StatusOr<std::vector<at::Tensor>> LoadWeights(const SafetensorsFile& file,
                                                     const Program& program) {
   std::vector<at::Tensor> weights;
   for (const ProgramArgument& weight : program.weights()) {
-    TP_ASSIGN_OR_RETURN(const WeightInfo* info, file.Get(weight.info.name));
+    absl::StatusOr<const WeightInfo*> found = file.Get(weight.info.name);
+    if (!found.ok()) return Annotate(found.status(), file.path());
+    const WeightInfo* info = *found;
     TP_ASSIGN_OR_RETURN(at::Tensor tensor, ReadTensor(file, *info));
     weights.push_back(std::move(tensor));
   }

@@ -1,5 +1,6 @@
 #include "runtime/tensor_io.h"
 
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <cerrno>
@@ -74,6 +75,11 @@ absl::Status WriteAll(const std::string& path, const NamedTensors& tensors) {
 
 absl::Status WriteTensors(const std::string& path,
                           const NamedTensors& tensors) {
+  struct stat info;
+  if (::stat(path.c_str(), &info) == 0 && S_ISDIR(info.st_mode)) {
+    return absl::InvalidArgumentError(
+        absl::StrCat(path, " is a directory; give the path of a file"));
+  }
   const std::string temporary = absl::StrCat(path, ".", getpid(), ".tmp");
   absl::Status status = WriteAll(temporary, tensors);
   if (status.ok() && std::rename(temporary.c_str(), path.c_str()) != 0) {

@@ -3,6 +3,7 @@
 #include <unistd.h>
 
 #include <chrono>
+#include <csignal>
 #include <cstdio>
 #include <cstring>
 #include <filesystem>
@@ -25,6 +26,9 @@
 
 namespace tp {
 namespace {
+
+// What tp-run reads.
+constexpr int64_t kMaxRanks = 1024;
 
 constexpr char kUsage[] =
     R"(usage: tp-compile MODEL.pt --inputs A.safetensors [--inputs B.safetensors ...]
@@ -68,8 +72,7 @@ struct Options {
   std::string output;
   std::string dump_after;
   std::string stop_after;
-  int tp = 2;
-  bool tp_given = false;
+  Mesh ranks;  // what --mesh or --tp says
   bool static_sizes = false;
   bool plan_only = false;
   bool json = false;
@@ -87,6 +90,41 @@ int UsageError(const std::string& message) {
 int Fail(const absl::Status& status) {
   std::cerr << "tp-compile: " << status.message() << "\n";
   return static_cast<int>(ExitCodeOf(status));
+}
+
+absl::Status ParseMesh(const std::string& tp, Options& options) {
+  int ranks = 2;
+  if (!tp.empty()) {
+    if (!absl::SimpleAtoi(tp, &ranks) || ranks < 1)
+      return absl::InvalidArgumentError(
+          absl::StrCat("--tp ", tp, ": give a number of ranks, 1 or more"));
+    if (!options.mesh.empty())
+      return absl::InvalidArgumentError("give --tp or --mesh, not both");
+  }
+  TP_ASSIGN_OR_RETURN(options.ranks,
+                      Mesh::Parse(options.mesh.empty()
+                                      ? absl::StrCat("tp=", ranks)
+                                      : options.mesh));
+  if (options.ranks.num_ranks() > kMaxRanks)
+    return absl::InvalidArgumentError(
+        absl::StrCat("a mesh of ", options.ranks.num_ranks(),
+                     " ranks: a package has at most ", kMaxRanks));
+  return absl::OkStatus();
+}
+
+// The passes up to and with `stop_after` (all of them if it is empty).
+absl::StatusOr<std::vector<std::string>> PassesToRun(
+    const std::string& stop_after) {
+  std::vector<std::string> names;
+  for (const std::string& name : PlanPipeline()) {
+    names.push_back(name);
+    if (name == stop_after) return names;
+  }
+  if (!stop_after.empty())
+    return absl::NotFoundError(absl::StrCat(
+        "--stop-after ", stop_after, ": no such pass; see tp-opt "
+        "--list-passes"));
+  return names;
 }
 
 absl::Status ParseOptions(int argc, char** argv, Options& options) {
@@ -116,14 +154,12 @@ absl::Status ParseOptions(int argc, char** argv, Options& options) {
   if (positional.size() != 1)
     return absl::InvalidArgumentError("give exactly one MODEL.pt");
   options.model = positional[0];
-  if (!tp.empty()) {
-    options.tp_given = true;
-    if (!absl::SimpleAtoi(tp, &options.tp) || options.tp < 1)
+  TP_RETURN_IF_ERROR(ParseMesh(tp, options));
+  for (const std::string& argument : options.arguments)
+    if (argument.find('=') == std::string::npos)
       return absl::InvalidArgumentError(
-          absl::StrCat("--tp ", tp, ": give a number of ranks, 1 or more"));
-    if (!options.mesh.empty())
-      return absl::InvalidArgumentError("give --tp or --mesh, not both");
-  }
+          absl::StrCat("--arg ", argument, ": write NAME=VALUE"));
+  TP_RETURN_IF_ERROR(PassesToRun(options.stop_after).status());
   const bool prints_only = options.plan_only || !options.stop_after.empty();
   if (options.output.empty() && !prints_only)
     return absl::InvalidArgumentError(
@@ -214,9 +250,6 @@ absl::StatusOr<ImportOptions> MakeImportOptions(const Options& options) {
   }
   for (const std::string& argument : options.arguments) {
     const size_t equal = argument.find('=');
-    if (equal == std::string::npos)
-      return absl::InvalidArgumentError(
-          absl::StrCat("--arg ", argument, ": write NAME=VALUE"));
     import.arguments.push_back(
         {argument.substr(0, equal), argument.substr(equal + 1)});
   }
@@ -224,26 +257,8 @@ absl::StatusOr<ImportOptions> MakeImportOptions(const Options& options) {
   import.static_sizes = options.static_sizes;
   import.method = options.method;
   import.allow_ops = options.allow_ops;
-  TP_ASSIGN_OR_RETURN(
-      import.mesh,
-      Mesh::Parse(options.mesh.empty() ? absl::StrCat("tp=", options.tp)
-                                       : options.mesh));
+  import.mesh = options.ranks;
   return import;
-}
-
-// The passes up to and with `stop_after` (all of them if it is empty).
-absl::StatusOr<std::vector<std::string>> PassesToRun(
-    const std::string& stop_after) {
-  std::vector<std::string> names;
-  for (const std::string& name : PlanPipeline()) {
-    names.push_back(name);
-    if (name == stop_after) return names;
-  }
-  if (!stop_after.empty())
-    return absl::NotFoundError(absl::StrCat(
-        "--stop-after ", stop_after, ": no such pass; see tp-opt "
-        "--list-passes"));
-  return names;
 }
 
 std::vector<std::string> NotesOf(const PlanSummary& summary,
@@ -270,6 +285,8 @@ std::vector<std::string> NotesOf(const PlanSummary& summary,
 
 absl::Status Compile(const Options& options) {
   Progress progress(options);
+  if (!options.plan_only && options.stop_after.empty())
+    TP_RETURN_IF_ERROR(CheckPackageTarget(options.output));
   progress.Step("import");
   TP_ASSIGN_OR_RETURN(ImportOptions import, MakeImportOptions(options));
   TP_ASSIGN_OR_RETURN(ImportedModel model,
@@ -325,6 +342,8 @@ absl::Status Compile(const Options& options) {
 }
 
 int Main(int argc, char** argv) {
+  // A limit on file sizes is then an error of write(), told like a full disk.
+  std::signal(SIGXFSZ, SIG_IGN);
   Options options;
   if (absl::Status status = ParseOptions(argc, argv, options); !status.ok())
     return UsageError(std::string(status.message()));
@@ -339,6 +358,8 @@ int Main(int argc, char** argv) {
   }
   try {
     absl::Status status = Compile(options);
+    if (status.ok() && !std::cout.flush())
+      status = absl::UnavailableError("cannot write to standard output");
     return status.ok() ? 0 : Fail(status);
   } catch (const std::bad_alloc&) {
     return Fail(absl::ResourceExhaustedError("out of memory"));

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <chrono>
+#include <csignal>
 #include <cstdio>
 #include <fstream>
 #include <iostream>
@@ -390,6 +391,8 @@ int Doctor() {
 }
 
 int Main(int argc, char** argv) {
+  // A limit on file sizes is then an error of write(), told like a full disk.
+  std::signal(SIGXFSZ, SIG_IGN);
   if (argc > 1) {
     const std::string command = argv[1];
     if (command == "doctor") return Doctor();
@@ -412,6 +415,8 @@ int Main(int argc, char** argv) {
   absl::StatusOr<ExitCode> code = absl::InternalError("nothing ran");
   try {
     code = Run(options);
+    if (code.ok() && !std::cout.flush())
+      code = absl::UnavailableError("cannot write to standard output");
   } catch (const std::bad_alloc&) {
     code = absl::ResourceExhaustedError("out of memory");
   } catch (const c10::Error& error) {

@@ -82,7 +82,7 @@ Guess GuessFromHead(StringRef head, uint64_t file_size) {
   if (llvm::all_of(head, [](char c) { return c == 0; }))
     return {"a file of zeros, perhaps an unfinished download",
             "copy the file again or save the model anew"};
-  return {"no TorchScript archive (it does not start as a zip file does)",
+  return {"an unknown kind of file (it does not start as a zip file does)",
           kExportAdvice};
 }
 

@@ -264,7 +264,9 @@ absl::StatusOr<bool> GraphInterpreter::IsTrue(const AbstractValue& condition) {
     TP_RETURN_IF_ERROR(context_.MissingOps());
     return context_.Unsupported(
         absl::StrCat("control flow that depends on data is not supported (",
-                     condition.reason(), ")"));
+                     condition.reason(),
+                     "); compute both ways and choose by torch.where, or "
+                     "trace the model where one way is always taken"));
   }
   TP_ASSIGN_OR_RETURN(std::optional<bool> truth, Truth(condition, context_));
   if (!truth)

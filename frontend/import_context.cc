@@ -48,6 +48,9 @@ absl::Status ImportContext::MissingOps() const {
                            "table:";
   for (const auto& [op, where] : missing)
     absl::StrAppend(&text, "\n  ", op, " at ", ToString(where));
+  absl::StrAppend(&text,
+                  "\nWrite that part of the model with operators that "
+                  "tp-opt --show-rules lists");
   return absl::UnimplementedError(text);
 }
 

@@ -1,5 +1,9 @@
 #include "runtime/package_reader.h"
 
+#include <algorithm>
+#include <atomic>
+#include <new>
+#include <system_error>
 #include <thread>
 #include <utility>
 
@@ -7,11 +11,10 @@
 #include "ir/json_nesting.h"
 #include "ir/mapped_file.h"
 #include "ir/schedule.h"
+#include "ir/sha256.h"
 #include "ir/status.h"
 #include "ir/text.h"
-#include "llvm/ADT/StringExtras.h"
 #include "llvm/Support/JSON.h"
-#include "llvm/Support/SHA256.h"
 
 namespace tp {
 namespace {
@@ -26,7 +29,9 @@ absl::StatusOr<std::string> ReadWhole(const std::string& path) {
 }
 
 std::string HashOf(llvm::ArrayRef<uint8_t> bytes) {
-  return llvm::toHex(llvm::SHA256::hash(bytes), /*LowerCase=*/true);
+  Sha256 hasher;
+  hasher.Update(bytes);
+  return hasher.FinishHex();
 }
 
 struct FileEntry {
@@ -47,12 +52,22 @@ class Reader {
     package_.programs.resize(ranks);
     package_.weights.resize(ranks);
     std::vector<absl::Status> statuses(ranks);
+    // As many threads as help, and as few as the system will give.
+    std::atomic<int64_t> next{0};
+    const auto read = [&] {
+      for (int64_t rank; (rank = next.fetch_add(1)) < ranks;) {
+        statuses[rank] = ReadRank(rank);
+      }
+    };
+    const int64_t helpers =
+        std::min<int64_t>(ranks, std::thread::hardware_concurrency()) - 1;
     std::vector<std::thread> threads;
-    for (int64_t rank = 1; rank < ranks; ++rank) {
-      threads.emplace_back(
-          [this, &statuses, rank] { statuses[rank] = ReadRank(rank); });
+    threads.reserve(std::max<int64_t>(helpers, 0));
+    try {
+      for (int64_t i = 0; i < helpers; ++i) threads.emplace_back(read);
+    } catch (const std::system_error&) {
     }
-    statuses[0] = ReadRank(0);
+    read();
     for (std::thread& thread : threads) thread.join();
     for (const absl::Status& status : statuses) TP_RETURN_IF_ERROR(status);
     TP_RETURN_IF_ERROR(CheckSchedule());
@@ -177,8 +192,14 @@ class Reader {
   }
 
   absl::Status ReadRank(int64_t rank) {
-    absl::Status status = ReadProgram(rank);
-    if (status.ok()) status = ReadWeights(rank);
+    absl::Status status;
+    try {
+      status = ReadProgram(rank);
+      if (status.ok()) status = ReadWeights(rank);
+    } catch (const std::bad_alloc&) {
+      return absl::ResourceExhaustedError(
+          absl::StrCat("out of memory while reading rank ", rank));
+    }
     if (!absl::IsNotFound(status)) return status;
     return absl::NotFoundError(
         absl::StrCat(status.message(), "; ", package_.directory,

@@ -1,16 +1,31 @@
 #include "runtime/rank_threads.h"
 
+#include <system_error>
 #include <utility>
+
+#include "absl/strings/str_cat.h"
 
 namespace tp {
 
-RankThreads::RankThreads(int ranks, std::function<void(int)> enter)
-    : enter_(std::move(enter)) {
-  threads_.reserve(ranks);
+absl::StatusOr<std::unique_ptr<RankThreads>> RankThreads::Create(
+    int ranks, std::function<void(int)> enter) {
+  std::unique_ptr<RankThreads> result(new RankThreads(std::move(enter)));
+  result->threads_.reserve(ranks);
   for (int rank = 0; rank < ranks; ++rank) {
-    threads_.emplace_back([this, rank] { Loop(rank); });
+    try {
+      result->threads_.emplace_back(&RankThreads::Loop, result.get(), rank);
+    } catch (const std::system_error& error) {
+      return absl::ResourceExhaustedError(absl::StrCat(
+          "no thread for rank ", rank, " of ", ranks, ": ", error.what(),
+          "; raise the limit on threads or memory, or compile for fewer "
+          "ranks"));
+    }
   }
+  return result;
 }
+
+RankThreads::RankThreads(std::function<void(int)> enter)
+    : enter_(std::move(enter)) {}
 
 RankThreads::~RankThreads() {
   work_ = nullptr;

@@ -4,15 +4,20 @@
 
 #include <atomic>
 #include <functional>
+#include <memory>
 #include <thread>
 #include <vector>
+
+#include "absl/status/statusor.h"
 
 namespace tp {
 
 class RankThreads {
  public:
-  // `enter` runs on each thread before it takes work.
-  RankThreads(int ranks, std::function<void(int rank)> enter);
+  // `enter` runs on each thread before it takes work. kResourceExhausted if
+  // the system has no more threads.
+  static absl::StatusOr<std::unique_ptr<RankThreads>> Create(
+      int ranks, std::function<void(int rank)> enter);
   ~RankThreads();
   RankThreads(const RankThreads&) = delete;
   RankThreads& operator=(const RankThreads&) = delete;
@@ -22,6 +27,7 @@ class RankThreads {
   void RunAll(const std::function<void(int rank)>& work);
 
  private:
+  explicit RankThreads(std::function<void(int)> enter);
   void Loop(int rank);
 
   std::function<void(int)> enter_;

@@ -160,7 +160,8 @@ class InputBinder {
           guard.ToString(), ", here ", lhs, " ", ToString(guard.relation), " ",
           rhs, " does not hold (", guard.reason,
           where.empty() ? "" : absl::StrCat("; ", where),
-          "). Compile with example inputs of such sizes."));
+          "). Give inputs of sizes that fit or, if the model itself takes these, "
+          "compile with them as example inputs."));
     }
     return absl::OkStatus();
   }

@@ -49,6 +49,11 @@ absl::Status CheckWeight(const ProgramArgument& weight, at::Tensor& tensor,
       ToString(weight.type)));
 }
 
+absl::Status OutOfMemory(int rank) {
+  return absl::ResourceExhaustedError(
+      absl::StrCat("rank ", rank, ": out of memory while loading"));
+}
+
 bool SameBits(const at::Tensor& a, const at::Tensor& b) {
   if (a.scalar_type() != b.scalar_type() || a.sizes() != b.sizes()) {
     return false;
@@ -112,11 +117,26 @@ absl::Status Session::Start(std::vector<std::shared_ptr<const Module>> programs,
   for (int rank = 0; rank < ranks; ++rank) {
     ranks_[rank].world = std::move(worlds[rank]);
   }
-  rank_threads_ = std::make_unique<RankThreads>(
-      ranks, [this](int) { at::set_num_threads(threads_); });
+  TP_ASSIGN_OR_RETURN(
+      rank_threads_, RankThreads::Create(ranks, [this](int) {
+        at::set_num_threads(threads_);
+      }));
   std::vector<absl::Status> statuses(ranks);
   rank_threads_->RunAll([&](int rank) {
-    statuses[rank] = StartRank(rank, programs[rank], load);
+    // An exception may not leave the thread.
+    try {
+      statuses[rank] = StartRank(rank, programs[rank], load);
+    } catch (const c10::OutOfMemoryError& error) {
+      statuses[rank] = OutOfMemory(rank);
+    } catch (const std::bad_alloc&) {
+      statuses[rank] = OutOfMemory(rank);
+    } catch (const c10::Error& error) {
+      statuses[rank] = absl::InternalError(
+          absl::StrCat("rank ", rank, ": ", error.what_without_backtrace()));
+    } catch (const std::exception& error) {
+      statuses[rank] = absl::InternalError(
+          absl::StrCat("rank ", rank, ": ", error.what()));
+    }
     if (!statuses[rank].ok()) ranks_[rank].world->Abort(statuses[rank]);
   });
   for (const absl::Status& status : statuses) TP_RETURN_IF_ERROR(status);

@@ -19,6 +19,7 @@ import signal
 import subprocess
 import sys
 import tempfile
+import time
 import zipfile
 
 import numpy as np
@@ -27,6 +28,7 @@ from safetensors.numpy import load_file, save_file
 import zoo
 
 RUN_ERROR, USAGE, BAD_INPUT, UNSUPPORTED, DIFFERS = 1, 2, 3, 4, 5
+OUT_OF_MEMORY = 8
 CRASH_SIGNS = ["Traceback", "terminate called", "internal error at",
                "Exception raised from", "frame #", "Sanitizer", "std::"]
 TIMEOUT = 120
@@ -328,14 +330,16 @@ def control_flow_that_depends_on_data(t):
         lines = pathlib.Path(__file__).read_text().splitlines()
         line = 1 + next(i for i, text in enumerate(lines) if word in text)
         t.compile_refuses(t.model(name), x, UNSUPPORTED,
-                          f"wrong_inputs_test.py:{line}", "depends on")
+                          f"wrong_inputs_test.py:{line}", "depends on data",
+                          "torch.where")
 
 
 @case
 def operator_without_a_rule(t):
     t.compile_refuses(t.model("transforms"),
                       ["--inputs", t.shared / "x.safetensors"], UNSUPPORTED,
-                      "linalg_svdvals", "wrong_inputs_test.py:")
+                      "linalg_svdvals", "wrong_inputs_test.py:",
+                      "--show-rules")
 
 
 @case
@@ -556,12 +560,15 @@ def failed_compile_keeps_the_old_package(t):
 
 
 @contextlib.contextmanager
-def small_disk(folder, kib):
-    """A disk of a few KiB at the folder, or None where we may not mount."""
+def small_disk(folder, options):
+    """A disk of its own at the folder, or None where we may not mount."""
     folder.mkdir()
     mounted = os.geteuid() == 0 and subprocess.run(
-        ["mount", "-t", "tmpfs", "-o", f"size={kib}k", "tmpfs", folder],
+        ["mount", "-t", "tmpfs", "-o", options, "tmpfs", folder],
         check=False, capture_output=True).returncode == 0
+    if not mounted:
+        print(f"skipped: no right to mount a small disk ({options}); limits "
+              "on file sizes are tested anyhow")
     try:
         yield folder if mounted else None
     finally:
@@ -571,10 +578,8 @@ def small_disk(folder, kib):
 
 @case
 def full_disk(t):
-    with small_disk(t.path("disk"), 256) as disk:
+    with small_disk(t.path("disk"), "size=256k") as disk:
         if disk is None:
-            print("skipped: no right to mount a small disk; the limit on "
-                  "file sizes below takes its place")
             return
         x = ["--inputs", t.inputs("gpt2")]
         t.refuses("tp-compile", [t.model("gpt2"), *x, "-o", disk / "package"],
@@ -589,6 +594,53 @@ def full_disk(t):
                              disk / "outputs.safetensors"],
                   RUN_ERROR, "No space left on device", "free some space",
                   "outputs.safetensors")
+
+
+@case
+def disk_that_may_not_be_written(t):
+    with small_disk(t.path("disk"), "ro") as disk:
+        if disk is None:
+            return
+        x = ["--inputs", t.inputs("gpt2")]
+        t.refuses("tp-compile", [t.model("gpt2"), *x, "-o", disk / "package"],
+                  BAD_INPUT, "Read-only file system")
+        t.refuses("tp-run", [t.shared / "gpt2.package", *x, "--outputs",
+                             disk / "outputs.safetensors"],
+                  BAD_INPUT, "Read-only file system")
+
+
+@case
+def compile_that_is_killed(t):
+    """Whenever it ends, there is no package or a whole one."""
+    package = t.path("package")
+    for _ in range(3):
+        command = [zoo.BIN / "tp-compile", t.model("gpt2"), "--inputs",
+                   t.inputs("gpt2"), "--tp", "8", "-q", "-o", package]
+        with subprocess.Popen([str(part) for part in command],
+                              stdout=subprocess.DEVNULL) as process:
+            while process.poll() is None and not os.listdir(t.folder):
+                time.sleep(0.001)
+            process.kill()
+        for path in t.folder.iterdir():
+            done, _ = t.start("tp-run", [path, "--inputs", t.inputs("gpt2"),
+                                         "-q"])
+            wanted = 0 if path == package else BAD_INPUT
+            assert done.returncode == wanted, f"{path.name}: {done.stderr}"
+            shutil.rmtree(path)
+
+
+@case
+def limit_on_memory(t):
+    t.works("tp-compile", t.model("mlp"), "--inputs", t.inputs("mlp"),
+            "--tp", "64", "-o", t.path("package"))
+
+    def limit():
+        # Every thread of a rank asks for 64 MiB.
+        resource.setrlimit(resource.RLIMIT_STACK, (64 << 20, 64 << 20))
+        resource.setrlimit(resource.RLIMIT_AS, (3 << 30, 3 << 30))
+
+    t.run_refuses(t.path("package"), t.inputs("mlp"), OUT_OF_MEMORY,
+                  "no thread for rank", "fewer ranks", preexec_fn=limit)
 
 
 @case

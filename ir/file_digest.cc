@@ -7,8 +7,7 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
-#include "llvm/ADT/StringExtras.h"
-#include "llvm/Support/SHA256.h"
+#include "ir/sha256.h"
 
 namespace tp {
 namespace {
@@ -44,9 +43,9 @@ absl::Status SystemError(const std::string& action, const std::string& path,
 }  // namespace
 
 std::string Sha256Hex(llvm::StringRef bytes) {
-  llvm::SHA256 hasher;
-  hasher.update(bytes);
-  return llvm::toHex(hasher.final(), /*LowerCase=*/true);
+  Sha256 hasher;
+  hasher.Update(bytes);
+  return hasher.FinishHex();
 }
 
 absl::Status WriteTextFile(const std::string& path, llvm::StringRef text) {

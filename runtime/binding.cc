@@ -5,6 +5,7 @@
 #include "absl/strings/str_cat.h"
 #include "ir/shard_extent.h"
 #include "ir/status.h"
+#include "runtime/random_op.h"
 
 namespace tp {
 namespace {
@@ -30,7 +31,8 @@ class Binder {
     TP_ASSIGN_OR_RETURN(bool empty, BindEmpty());
     if (empty) return std::move(bound_);
     if (instruction_.kind == InstructionKind::kAten) {
-      bound_.kernel = &RunAten;
+      bound_.random_number = RandomNumberOf(program_, instruction_);
+      bound_.kernel = bound_.random_number >= 0 ? &RunRandom : &RunAten;
       TP_RETURN_IF_ERROR(BindArguments());
     } else {
       bound_.kernel = TpKernel(instruction_.kind);

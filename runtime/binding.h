@@ -46,7 +46,9 @@ struct BoundInstruction {
   DType dtype = DType::kF32;
   std::vector<EmptyValue> empty;  // one per result, where no kernel runs
   double identity = 0;             // the value of those
-  int64_t offset = 0;   // of tp.embedding_shard
+  int64_t random_number = -1;  // of a random op, among those of the program
+  mutable uint64_t draws = 0;  // how often it ran
+  int64_t offset = 0;          // of tp.embedding_shard
   int64_t vocabulary = -1;
   // Collectives.
   Communicator* communicator = nullptr;

@@ -55,7 +55,10 @@ class CaseMaker {
  public:
   CaseMaker(const Sample& sample, const Probe& probe, int ranks, bool placed,
             int only)
-      : sample_(sample), probe_(probe), ranks_(ranks), placed_(placed),
+      : sample_(sample),
+        probe_(probe),
+        ranks_(ranks),
+        placed_(placed),
         only_(only) {}
 
   absl::StatusOr<CaseProgram> Make() {
@@ -66,13 +69,12 @@ class CaseMaker {
     function_ = module_->AddFunction("forward");
     builder_.emplace(*module_, function_->body());
     for (size_t i = 0; i < sample_.operands.size(); ++i)
-      operands_.push_back(sample_.present[i]
-                              ? Input(OperandName(static_cast<int>(i)),
-                                      sample_.operands[i])
-                              : nullptr);
+      operands_.push_back(
+          sample_.present[i]
+              ? Input(OperandName(static_cast<int>(i)), sample_.operands[i])
+              : nullptr);
     if (sample_.symbolic && !SymbolSource(sample_))
-      Input(kSymbolInput,
-            SpecOf({DType::kF64, {SymExpr::Symbol(kSymbol)}}));
+      Input(kSymbolInput, SpecOf({DType::kF64, {SymExpr::Symbol(kSymbol)}}));
     TP_RETURN_IF_ERROR(AddWhole());
     for (const FactorSharding& split : SplitsOf(probe_.rule))
       TP_RETURN_IF_ERROR(AddSplit(split));
@@ -165,9 +167,9 @@ class CaseMaker {
     ValueSpec spec = SpecOf(type);
     spec.type.dims.insert(spec.type.dims.begin(), SymExpr(kTerms));
     Value* terms = Input(absl::StrCat("t", operand), spec);
-    TP_ASSIGN_OR_RETURN(
-        Op * sum, builder_->Create("aten.sum.dim_IntList", {terms},
-                                   {{"dim", IntList(0)}}));
+    TP_ASSIGN_OR_RETURN(Op * sum,
+                        builder_->Create("aten.sum.dim_IntList", {terms},
+                                         {{"dim", IntList(0)}}));
     if (placed_) sum->result()->set_spec({Placement::Partial()});
     return sum->result();
   }
@@ -176,29 +178,26 @@ class CaseMaker {
                        const Strategy& strategy) {
     Case entry;
     entry.what = absl::StrCat(what, " over ", ranks_, " ranks");
-    entry.first_result =
-        static_cast<int>(function_->body().results().size());
+    entry.first_result = static_cast<int>(function_->body().results().size());
     TP_ASSIGN_OR_RETURN(entry.op, sample_.Make(*builder_, operands));
     entry.strategy = strategy;
     Place(*entry.op, strategy);
     for (int i = 0; i < entry.op->num_results(); ++i)
       function_->body().results().push_back(entry.op->result(i));
     if (!strategy.results.empty() && !strategy.results[0].is_replicate() &&
-        !sample_.values_undefined) {
+        !sample_.values_undefined && !sample_.random) {
       const int which = rotate_ % entry.op->num_results();
       for (int tried = 0; tried < kConsumers; ++tried) {
-        TP_ASSIGN_OR_RETURN(
-            Value * consumed,
-            Consume(rotate_++ % kConsumers, entry.op->result(which),
-                    strategy.results[which]));
+        TP_ASSIGN_OR_RETURN(Value * consumed, Consume(rotate_++ % kConsumers,
+                                                      entry.op->result(which),
+                                                      strategy.results[which]));
         if (consumed == nullptr) continue;
         function_->body().results().push_back(consumed);
         if (++entry.chains == kConsumersPerCase) break;
       }
     }
-    entry.num_results =
-        static_cast<int>(function_->body().results().size()) -
-        entry.first_result;
+    entry.num_results = static_cast<int>(function_->body().results().size()) -
+                        entry.first_result;
     program_.cases.push_back(std::move(entry));
     return absl::OkStatus();
   }
@@ -240,9 +239,9 @@ class CaseMaker {
     const bool is_f64 = type.dtype == DType::kF64;
     const auto make = [&](const char* name, std::vector<OperandArg> operands,
                           std::vector<NamedAttribute> attributes = {}) {
-      return Follow(builder_->Create(name, std::move(operands),
-                                     std::move(attributes)),
-                    value, placement);
+      return Follow(
+          builder_->Create(name, std::move(operands), std::move(attributes)),
+          value, placement);
     };
     switch (which) {
       case 0:
@@ -277,15 +276,13 @@ class CaseMaker {
       }
       case 4: {
         if (ndim == 0 || !is_f64) return nullptr;
-        Value* matrix =
-            Input(absl::StrCat("m", matrices_++),
-                  SpecOf({DType::kF64, {type.dims.back(), 3}}));
+        Value* matrix = Input(absl::StrCat("m", matrices_++),
+                              SpecOf({DType::kF64, {type.dims.back(), 3}}));
         return make("aten.matmul", {value, matrix});
       }
       case 5:
         if (ndim == 0) return nullptr;
-        return make("aten.sum.dim_IntList", {value},
-                    {{"dim", IntList(dim)}});
+        return make("aten.sum.dim_IntList", {value}, {{"dim", IntList(dim)}});
       case 6: {  // to another placement: all_to_all, reduce_scatter
         if (ndim == 0) return nullptr;
         int to = (dim + 1) % ndim;
@@ -333,9 +330,8 @@ absl::StatusOr<Probe> ProbeSample(const Sample& sample) {
     ArgumentInfo info;
     info.name = OperandName(static_cast<int>(i));
     operands.push_back(
-        sample.present[i]
-            ? function->AddArgument(sample.operands[i].type, info)
-            : nullptr);
+        sample.present[i] ? function->AddArgument(sample.operands[i].type, info)
+                          : nullptr);
   }
   Builder builder(*probe.module, function->body());
   TP_ASSIGN_OR_RETURN(probe.op, sample.Make(builder, operands));

@@ -23,6 +23,8 @@ struct Report {
   int chains = 0;
   int unproducible = 0;
   int gradients = 0;
+  int runs = 0;                      // of programs with all their cases
+  int guarded = 0;                   // sizes that a guard refuses
   std::vector<std::string> skipped;  // gradients, by reason
 };
 

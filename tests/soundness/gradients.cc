@@ -61,10 +61,9 @@ class GradientComparison {
     Tensors operands;
     bool floats = false;
     for (size_t i = 0; i < sample_.operands.size(); ++i) {
-      operands.push_back(
-          sample_.present[i]
-              ? RandomTensor(sample_.operands[i], kSize, 100 + i)
-              : at::Tensor());
+      operands.push_back(sample_.present[i]
+                             ? RandomTensor(sample_.operands[i], kSize, 100 + i)
+                             : at::Tensor());
       floats |= IsFloat(operands.back());
     }
     if (!floats) return Skip("no operand is a float");
@@ -75,13 +74,13 @@ class GradientComparison {
         Skip("a maximum or minimum over ranks has no gradient here");
         continue;
       }
-      CompareCase(operands,
-                  absl::StrCat("split ", factor.name, " of ",
-                               factor.size.ToString(), " as ",
-                               split.within.left.ToString(), "x[",
-                               split.within.size.ToString(), "]x",
-                               split.within.right.ToString()),
-                  SplitStrategy(*probe->op, probe->rule, split));
+      CompareCase(
+          operands,
+          absl::StrCat("split ", factor.name, " of ", factor.size.ToString(),
+                       " as ", split.within.left.ToString(), "x[",
+                       split.within.size.ToString(), "]x",
+                       split.within.right.ToString()),
+          SplitStrategy(*probe->op, probe->rule, split));
     }
     for (const auto& which : probe->rule.partial) {
       bool all = true;
@@ -96,9 +95,8 @@ class GradientComparison {
  private:
   void Skip(const std::string& why) { report_.skipped.push_back(why); }
   void Fail(const std::string& what, const std::string& why) {
-    report_.failures.push_back(
-        absl::StrCat(sample_.text, "\n  ", what, " over ", ranks_, " ranks: ",
-                     why));
+    report_.failures.push_back(absl::StrCat(sample_.text, "\n  ", what,
+                                            " over ", ranks_, " ranks: ", why));
   }
 
   // The op between arguments and results that lie as the strategy says.
@@ -113,16 +111,14 @@ class GradientComparison {
       ArgumentInfo info;
       info.kind = ArgumentKind::kParameter;
       info.name = absl::StrCat("a", i);
-      operands.back() =
-          function->AddArgument(sample_.operands[i].type, info);
+      operands.back() = function->AddArgument(sample_.operands[i].type, info);
       if (strategy != nullptr)
         operands.back()->set_spec({strategy->operands[i]});
     }
     Builder builder(*module, function->body());
     TP_ASSIGN_OR_RETURN(Op * op, sample_.Make(builder, operands));
     for (int i = 0; i < op->num_results(); ++i) {
-      if (strategy != nullptr)
-        op->result(i)->set_spec({strategy->results[i]});
+      if (strategy != nullptr) op->result(i)->set_spec({strategy->results[i]});
       function->body().results().push_back(op->result(i));
     }
     return module;
@@ -158,7 +154,8 @@ class GradientComparison {
     for (size_t i = 0; i < results->size(); ++i) {
       const at::Tensor& result = (*results)[i];
       if (!IsFloat(result) || !result.requires_grad()) continue;
-      const at::Tensor seed = seeds != nullptr ? (*seeds)[i] : SeedOf(i, result);
+      const at::Tensor seed =
+          seeds != nullptr ? (*seeds)[i] : SeedOf(i, result);
       const at::Tensor term = (result * seed).sum();
       loss = loss.defined() ? loss + term : term;
     }
@@ -174,9 +171,9 @@ class GradientComparison {
     }
     for (const at::Tensor& leaf : leaves)
       gradients.operands.push_back(
-          leaf.defined() && leaf.requires_grad() ? (leaf.grad().defined() ? leaf.grad()
-                                                 : at::zeros_like(leaf))
-                        : at::Tensor());
+          leaf.defined() && leaf.requires_grad()
+              ? (leaf.grad().defined() ? leaf.grad() : at::zeros_like(leaf))
+              : at::Tensor());
     return gradients;
   }
 
@@ -187,7 +184,8 @@ class GradientComparison {
     const size_t begin = message.find(mark);
     if (begin == std::string::npos) return false;
     const size_t from = begin + mark.size();
-    const std::string name = message.substr(from, message.find('\'', from) - from);
+    const std::string name =
+        message.substr(from, message.find('\'', from) - from);
     auto probe = ProbeSample(sample_);
     if (!probe.ok()) return false;
     auto call = ResolveAten(*probe->op, at::kCPU);
@@ -239,23 +237,23 @@ class GradientComparison {
                           ProgramOf(*module, rank));
       Tensors local;
       for (size_t i = 0; i < operands.size(); ++i)
-        local.push_back(operands[i].defined()
-                            ? PartOf(terms[rank][i], strategy.operands[i],
-                                     ranks_, rank)
-                            : at::Tensor());
+        local.push_back(
+            operands[i].defined()
+                ? PartOf(terms[rank][i], strategy.operands[i], ranks_, rank)
+                : at::Tensor());
       Tensors seeds;
       for (size_t i = 0; i < whole_results.size(); ++i)
-        seeds.push_back(PartOf(SeedOf(i, whole_results[i]),
-                               strategy.results[i], ranks_, rank));
+        seeds.push_back(PartOf(SeedOf(i, whole_results[i]), strategy.results[i],
+                               ranks_, rank));
       Tensors results;
-      TP_ASSIGN_OR_RETURN(
-          Gradients got, Differentiate(*program->function("forward"), local,
-                                       &results, &seeds));
+      TP_ASSIGN_OR_RETURN(Gradients got,
+                          Differentiate(*program->function("forward"), local,
+                                        &results, &seeds));
       for (size_t i = 0; i < operands.size(); ++i) {
         if (!got.operands[i].defined()) continue;
         if (strategy.operands[i].is_replicate()) {
-          sums[i] = sums[i].defined() ? sums[i] + got.operands[i]
-                                      : got.operands[i];
+          sums[i] =
+              sums[i].defined() ? sums[i] + got.operands[i] : got.operands[i];
           continue;
         }
         const at::Tensor expected =
@@ -277,8 +275,8 @@ class GradientComparison {
       if (!strategy.operands[i].is_partial()) continue;
       at::Tensor rest = operands[i];
       for (int rank = 1; rank < ranks_; ++rank) {
-        terms[rank][i] = RandomTensor(sample_.operands[i], kSize,
-                                      500 + 10 * i + rank);
+        terms[rank][i] =
+            RandomTensor(sample_.operands[i], kSize, 500 + 10 * i + rank);
         rest = rest - terms[rank][i];
       }
       terms[0][i] = rest;
@@ -288,13 +286,13 @@ class GradientComparison {
 
   void Check(const std::string& what, int rank, size_t operand,
              const at::Tensor& actual, const at::Tensor& expected) {
-    const std::string difference = Difference(actual, expected, ToleranceOf(sample_));
+    const std::string difference =
+        Difference(actual, expected, ToleranceOf(sample_));
     if (difference.empty()) return;
-    Fail(what, absl::StrCat(
-                   "gradient of operand ", operand,
-                   rank < 0 ? " summed over ranks"
-                            : absl::StrCat(" on rank ", rank),
-                   ": ", difference));
+    Fail(what, absl::StrCat("gradient of operand ", operand,
+                            rank < 0 ? " summed over ranks"
+                                     : absl::StrCat(" on rank ", rank),
+                            ": ", difference));
   }
 
   const Sample& sample_;

@@ -34,10 +34,14 @@ const Fault kFaults[] = {
      "aten.flip($1) {dims = [1]}", true},
     {"CumulativeDim", "aten.exp(f64[N,7])", R"(aten\.exp\((%\w+)\))",
      "aten.cumsum($1) {dim = 0}", true},
+    // Parts of a factor that is not the leading one are no consecutive rows.
+    {"GatherAsConcatenation", "aten.exp(f64[N,7])",
+     R"re((tp\.all_gather\(%\w+\) \{axis = "tp", dim = 0, factor = )\[2, 3, 1\])re",
+     "$1[1, 6, 1]", false},
     // The gradient of one rank's factor is lost.
     {"LostGradient", "aten.positive(f64[N,7])",
-     R"(aten\.positive\((%\w+)\) : f64\[3,7\])",
-     "aten.detach($1) : f64[3,7]", true},
+     R"(aten\.positive\((%\w+)\) : f64\[3,7\])", "aten.detach($1) : f64[3,7]",
+     true},
 };
 
 class PlantedFaultTest : public ::testing::TestWithParam<Fault> {};
@@ -71,8 +75,8 @@ TEST_P(PlantedFaultTest, IsNoticed) {
       EXPECT_NE(failure.find("differs by"), std::string::npos) << failure;
 }
 
-INSTANTIATE_TEST_SUITE_P(Faults, PlantedFaultTest,
-                         ::testing::ValuesIn(kFaults), [](const auto& info) {
+INSTANTIATE_TEST_SUITE_P(Faults, PlantedFaultTest, ::testing::ValuesIn(kFaults),
+                         [](const auto& info) {
                            return std::string(info.param.name);
                          });
 

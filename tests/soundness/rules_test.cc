@@ -38,55 +38,79 @@ std::string NameOf(const ::testing::TestParamInfo<Parameters>& info) {
                       std::get<1>(info.param), "_ranks");
 }
 
+// What all tests of this process compared.
+struct Totals {
+  std::set<std::string> rows;
+  int samples = 0;
+  Report report;
+};
+
+Totals& AllTotals() {
+  static auto* const totals = new Totals();
+  return *totals;
+}
+
+class TotalsEnvironment : public ::testing::Environment {
+ public:
+  void TearDown() override {
+    const Totals& totals = AllTotals();
+    const Report& report = totals.report;
+    if (totals.samples == 0) return;
+    std::printf(
+        "rule soundness: %zu rows, %d samples, %d splits, %d partials, %d "
+        "chains in %d runs (%d sizes refused by guards); %d gradient cases\n",
+        totals.rows.size(), totals.samples, report.splits, report.partials,
+        report.chains, report.runs, report.guarded, report.gradients);
+    for (const auto& [reason, count] : Count(report.refused))
+      std::printf("  %5d refused: %s\n", count, reason.c_str());
+    if (report.unproducible > 0)
+      std::printf("  %5d partials skipped: no op makes a sum of that dtype\n",
+                  report.unproducible);
+    for (const auto& [reason, count] : Count(report.skipped))
+      std::printf("  %5d gradients skipped: %s\n", count, reason.c_str());
+  }
+};
+const ::testing::Environment* const kTotalsEnvironment =
+    ::testing::AddGlobalTestEnvironment(new TotalsEnvironment());
+
 class RuleTest : public ::testing::TestWithParam<Parameters> {
  protected:
   // The samples are too small for threads inside of ops.
   void SetUp() override { at::set_num_threads(1); }
+
   template <typename Function>
-  void ForEachSample(bool symbolic_too, Function function) {
-    for (absl::string_view line : std::get<0>(GetParam()).lines) {
+  void ForEachSample(bool symbolic_too, Function compare) {
+    const auto& [family, ranks] = GetParam();
+    Totals& totals = AllTotals();
+    for (absl::string_view line : family.lines) {
       for (bool symbolic : {false, true}) {
         if (symbolic && (!symbolic_too || !MentionsSymbol(line))) continue;
         auto sample = ParseSample(line, symbolic);
         ASSERT_TRUE(sample.ok()) << line << ": " << sample.status();
         if (sample->refused) continue;
-        ++samples_;
-        rows_.insert(FindOpDef(sample->op)->name);
-        function(*sample);
+        if (symbolic_too) ++totals.samples;
+        totals.rows.insert(FindOpDef(sample->op)->name);
+        Report& report = totals.report;
+        report.failures.clear();
+        compare(*sample, ranks, nullptr, report);
+        for (const std::string& failure : report.failures)
+          ADD_FAILURE() << failure;
       }
     }
   }
-  void TearDown() override {
-    for (const std::string& failure : report_.failures)
-      ADD_FAILURE() << failure;
-    for (const auto& [reason, count] : Count(report_.refused))
-      std::printf("  refused %d times: %s\n", count, reason.c_str());
-    for (const auto& [reason, count] : Count(report_.skipped))
-      std::printf("  no gradient %d times: %s\n", count, reason.c_str());
-  }
-
-  int samples_ = 0;
-  std::set<std::string> rows_;
-  Report report_;
 };
 
 TEST_P(RuleTest, PartsMakeTheWhole) {
-  ForEachSample(true, [this](const Sample& sample) {
-    CompareForward(sample, std::get<1>(GetParam()), nullptr, report_);
-  });
-  std::printf(
-      "  rows %zu, samples %d, splits %d, partials %d (%d operands no op "
-      "makes Partial), chains %d\n",
-      rows_.size(), samples_, report_.splits, report_.partials,
-      report_.unproducible, report_.chains);
+  const Report before = AllTotals().report;
+  ForEachSample(true, &CompareForward);
+  const Report& after = AllTotals().report;
+  // Each sample with a symbol must have run at more than its example size.
+  EXPECT_GT(after.runs - before.runs,
+            static_cast<int>(std::get<0>(GetParam()).lines.size()));
 }
 
 TEST_P(RuleTest, GradientsOfPartsMakeTheWhole) {
-  ForEachSample(false, [this](const Sample& sample) {
-    CompareGradients(sample, std::get<1>(GetParam()), nullptr, report_);
-  });
-  std::printf("  rows %zu, gradient cases %d\n", rows_.size(),
-              report_.gradients);
+  ForEachSample(false, &CompareGradients);
 }
 
 INSTANTIATE_TEST_SUITE_P(Rows, RuleTest,
@@ -175,8 +199,7 @@ TEST(TableTest, EveryRowHasASample) {
   for (const char* name : kNoOperator) {
     rows.insert(name);
     std::string base = absl::StrCat("aten::", name + 5);
-    for (const auto& operation :
-         c10::Dispatcher::singleton().getAllOpNames())
+    for (const auto& operation : c10::Dispatcher::singleton().getAllOpNames())
       EXPECT_NE(operation.name, base) << "has an operator: give it a sample";
   }
   std::vector<std::string> missing;

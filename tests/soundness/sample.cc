@@ -2,6 +2,7 @@
 
 #include <ATen/CPUGeneratorImpl.h>
 
+#include <algorithm>
 #include <regex>
 
 #include "absl/strings/match.h"
@@ -73,17 +74,18 @@ absl::StatusOr<Sample> ParseSample(absl::string_view line, bool symbolic) {
   Sample sample;
   sample.symbolic = symbolic;
   std::string text(line);
+  bool ordered = false;
   if (const size_t mark = text.find(" ! "); mark != std::string::npos) {
-    const std::string flags = text.substr(mark + 3);
+    std::string flags = text.substr(mark + 3);
     text.resize(mark);
-    if (absl::StartsWith(flags, "no-grad ")) {
-      sample.no_grad = flags.substr(8);
-    } else {
-      sample.values_undefined = absl::StrContains(flags, "values");
-      sample.dense = absl::StrContains(flags, "dense");
-      sample.refused = absl::StrContains(flags, "refused");
-    }
-    if (absl::StrContains(flags, "ordered")) sample.no_grad = "ordered";
+    const size_t reason = flags.find("no-grad ");
+    if (reason != std::string::npos) sample.no_grad = flags.substr(reason + 8);
+    flags.resize(std::min(flags.size(), reason));
+    sample.values_undefined = absl::StrContains(flags, "values");
+    sample.random = absl::StrContains(flags, "random");
+    sample.dense = absl::StrContains(flags, "dense");
+    sample.refused = absl::StrContains(flags, "refused");
+    ordered = absl::StrContains(flags, "ordered");
   }
   sample.text = text;
   if (!symbolic)
@@ -93,8 +95,8 @@ absl::StatusOr<Sample> ParseSample(absl::string_view line, bool symbolic) {
   if (close == std::string::npos)
     return absl::InvalidArgumentError(absl::StrCat("not a sample: ", line));
   sample.op = text.substr(0, open);
-  const Operands operands = TakeTypes(
-      absl::string_view(text).substr(open + 1, close - open - 1));
+  const Operands operands =
+      TakeTypes(absl::string_view(text).substr(open + 1, close - open - 1));
   std::string arguments;
   for (size_t i = 0; i < operands.types.size(); ++i)
     absl::StrAppend(&arguments, i == 0 ? "" : ", ", "%a", i, ": ",
@@ -102,11 +104,11 @@ absl::StatusOr<Sample> ParseSample(absl::string_view line, bool symbolic) {
   // An op without a row is not checked against its rule.
   TP_ASSIGN_OR_RETURN(
       std::unique_ptr<Module> module,
-      Parse(absl::StrCat("tpir 1\nsymbol ", kSymbol, " = ", kSize,
-                         "\nfunc @f(", arguments, ") -> () {\n  %r = test.op(",
-                         operands.text, ")", text.substr(close + 1),
-                         " : f64[]\n  return\n}\n"),
-            "sample"));
+      Parse(
+          absl::StrCat("tpir 1\nsymbol ", kSymbol, " = ", kSize, "\nfunc @f(",
+                       arguments, ") -> () {\n  %r = test.op(", operands.text,
+                       ")", text.substr(close + 1), " : f64[]\n  return\n}\n"),
+          "sample"));
   const Function& function = *module->function("f");
   const Op& op = **function.body().ops().begin();
   sample.slots.assign(op.slots().begin(), op.slots().end());
@@ -117,7 +119,7 @@ absl::StatusOr<Sample> ParseSample(absl::string_view line, bool symbolic) {
     if (operand != nullptr) {
       spec.type = operand->type();
       ReadRange(operands.ranges[operand->index()], spec);
-      spec.ordered = sample.no_grad == "ordered";
+      spec.ordered = ordered;
     }
     sample.operands.push_back(std::move(spec));
   }
@@ -156,7 +158,10 @@ at::Tensor RandomTensor(const ValueSpec& spec, int64_t size, uint64_t seed) {
   const int64_t low = spec.usual ? 0 : static_cast<int64_t>(spec.low);
   const int64_t high = spec.usual ? 3 : static_cast<int64_t>(spec.high);
   at::Tensor values = at::randint(low, high + 1, sizes, generator, at::kLong);
-  if (spec.ordered) values = std::get<0>(values.sort());
+  if (spec.ordered) {
+    values = std::get<0>(values.sort());
+    values.select(-1, values.size(-1) - 1).fill_(high);
+  }
   return values.to(dtype);
 }
 

@@ -9,7 +9,8 @@
 // N is 6 in one run of the sample and a symbol in another. Flags:
 //
 //   values    the values are not defined (empty): only types are compared
-//   ordered   integer operands are sorted
+//   random    the values differ from run to run, but not between ranks
+//   ordered   operands are sorted, the last one as high as can be
 //   dense     split operands are made without gaps first, as a view needs
 //   refused   the row's shape function says why this cannot be compiled
 //   no-grad REASON  gradients are not compared
@@ -20,7 +21,6 @@
 
 #include <map>
 #include <string>
-
 #include <vector>
 
 #include "absl/status/statusor.h"
@@ -52,6 +52,7 @@ struct Sample {
   std::vector<NamedAttribute> attributes;
   bool symbolic = false;
   bool values_undefined = false;
+  bool random = false;
   bool dense = false;
   bool refused = false;
   std::string no_grad;  // the reason

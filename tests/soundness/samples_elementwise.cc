@@ -76,6 +76,7 @@ aten.clamp_max(f64[N,3]) {max = 0.25}
 aten.dropout(f64[N,3]) {p = 0.1, train = false}
 aten.feature_dropout(f64[N,3]) {p = 0.1, train = false}
 aten.alpha_dropout(f64[N,3]) {p = 0.1, train = false}
+aten.dropout(f64[N,3]) {p = 0.5, train = true} ! random
 aten.glu(f64[N,14]) {dim = 1}
 aten.glu(f64[4,N]) {dim = 0}
 )";
@@ -202,11 +203,11 @@ aten.linspace() {start = 0, end = 1, steps = N, dtype = f64}
 aten.eye() {n = N, dtype = f64}
 aten.eye.m() {n = N, m = 3, dtype = f64}
 aten.scalar_tensor() {s = 3.5, dtype = f64}
-aten.rand() {size = [N, 3], dtype = f64} ! values
-aten.randn() {size = [N, 3], dtype = f64} ! values
-aten.rand_like(f64[N,3]) ! values
-aten.randn_like(f64[N,3]) ! values
-aten.bernoulli(f64[N,3]~0..1) ! values
+aten.rand() {size = [N, 3], dtype = f64} ! random
+aten.randn() {size = [N, 3], dtype = f64} ! random
+aten.rand_like(f64[N,3]) ! random
+aten.randn_like(f64[N,3]) ! random
+aten.bernoulli(f64[N,3]~0..1) ! random
 tp.sym() {value = N + 1}
 )";
 

@@ -30,7 +30,8 @@ aten.einsum([f64[N,7]]) {equation = "ij->ji"}
 aten.einsum([f64[N,7]]) {equation = "ij->j"}
 aten.einsum([f64[N,3], f64[3,4], f64[4,5]]) {equation = "ij,jk,kl->il"}
 aten.einsum([f64[N,3,1], f64[1,3,4]]) {equation = "ijk,ijk->ik"}
-aten._grouped_mm(bf16[8,16], bf16[3,16,8], i32[3]~1..8) ! ordered
+aten._grouped_mm(bf16[8,16], bf16[3,16,16], i32[3]~1..8) ! ordered, no-grad sums of bf16 gradients round
+aten._grouped_mm(f32[8,12], f32[3,12,8], i32[3]~1..8) ! ordered
 aten.scaled_dot_product_attention(f64[N,8,7,12], f64[N,8,9,12], f64[N,8,9,10], f64[N,1,7,9])
 aten.scaled_dot_product_attention(f64[N,8,7,12], f64[N,8,7,12], f64[N,8,7,10]) {is_causal = true}
 aten.scaled_dot_product_attention(f64[N,8,7,12], f64[N,1,7,12], f64[N,1,7,10])
@@ -150,8 +151,8 @@ aten.slice_scatter(f64[N,7,3], f64[N,4,3]) {dim = 1, start = 2, end = 6}
 aten.select_scatter(f64[N,7,3], f64[N,3]) {dim = 1, index = 2}
 aten.index_put(f64[N,7], [i64[3]~0..0], f64[7])
 aten.index_put(f64[5,7], [bool[5]], f64[7])
-aten.bucketize.Tensor(f64[N,3], f64[4]) ! ordered
-aten.bucketize.Tensor(f64[N,3], f64[5]) {out_int32 = true, right = true} ! ordered
+aten.bucketize.Tensor(i64[N,3]~-3..9, i64[4]~-2..8) ! ordered
+aten.bucketize.Tensor(i64[N,3]~-3..9, i64[5]~-2..8) {out_int32 = true, right = true} ! ordered
 )";
 
 }  // namespace tp::soundness

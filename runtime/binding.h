@@ -41,14 +41,15 @@ struct BoundInstruction {
   const Instruction* instruction = nullptr;
   // kAten: one per schema argument; none where a tensor goes.
   std::vector<c10::IValue> arguments;
+  at::Tensor packed;  // of a product whose weight is packed
   // Dims of the result, for kernels that make it themselves.
   llvm::SmallVector<int64_t, 4> dims;
   DType dtype = DType::kF32;
   std::vector<EmptyValue> empty;  // one per result, where no kernel runs
-  double identity = 0;             // the value of those
-  int64_t random_number = -1;  // of a random op, among those of the program
-  mutable uint64_t draws = 0;  // how often it ran
-  int64_t offset = 0;          // of tp.embedding_shard
+  double identity = 0;            // the value of those
+  int64_t random_number = -1;     // of a random op, among those of the program
+  mutable uint64_t draws = 0;     // how often it ran
+  int64_t offset = 0;             // of tp.embedding_shard
   int64_t vocabulary = -1;
   // Collectives.
   Communicator* communicator = nullptr;
@@ -74,6 +75,7 @@ absl::StatusOr<BoundInstruction> BindInstruction(
 
 // The kernel of an ATen instruction and those of the tp ops.
 absl::Status RunAten(Frame& frame, const BoundInstruction& bound);
+absl::Status RunPackedProduct(Frame& frame, const BoundInstruction& bound);
 absl::Status RunFull(Frame& frame, const BoundInstruction& bound);
 Kernel TpKernel(InstructionKind kind);
 

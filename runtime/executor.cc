@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <chrono>
+#include <map>
 #include <new>
 #include <unordered_set>
 #include <utility>
@@ -9,6 +10,7 @@
 #include "absl/strings/str_cat.h"
 #include "ir/status.h"
 #include "runtime/binding.h"
+#include "runtime/packed_linear.h"
 
 namespace tp {
 namespace {
@@ -75,7 +77,70 @@ absl::StatusOr<std::unique_ptr<Executor>> Executor::Create(
   executor->weights_ = std::move(weights);
   executor->axes_ = std::move(axes);
   executor->options_ = options;
+  executor->packed_.resize(executor->program_->instructions().size());
+  executor->unread_.resize(executor->packed_.size());
+  if (options.pack_weights) {
+    TP_RETURN_IF_ERROR(CatchTorch([&] {
+      executor->PackWeights();
+      return absl::OkStatus();
+    }));
+  }
   return executor;
+}
+
+void Executor::PackWeights() {
+  std::map<int, at::Tensor*> weights;
+  for (size_t i = 0; i < weights_.size(); ++i) {
+    weights[program_->weights()[i].reg] = &weights_[i];
+  }
+  // By weight and orientation, the instructions that use it.
+  std::map<std::pair<int, bool>, std::vector<size_t>> uses;
+  std::vector<bool> is_packed(packed_.size(), false);
+  const auto& instructions = program_->instructions();
+  for (size_t i = 0; i < instructions.size(); ++i) {
+    if (!instructions[i].product) continue;
+    const WeightProduct& product = *instructions[i].product;
+    if (!CanPackWeight(*weights[product.weight])) continue;
+    uses[{product.weight, product.transposed}].push_back(i);
+    is_packed[i] = true;
+  }
+  const std::vector<bool> read = FindUnread(is_packed);
+  // One weight at a time is there twice.
+  for (auto it = uses.begin(); it != uses.end();) {
+    const auto [weight, transposed] = it->first;
+    const at::Tensor packed = PackWeight(*weights[weight], transposed);
+    for (size_t i : it->second) packed_[i] = packed;
+    ++it;
+    const bool is_last = it == uses.end() || it->first.first != weight;
+    if (is_last && !read[weight]) weights[weight]->reset();
+  }
+  for (const auto& [reg, weight] : weights) {
+    if (!read[reg]) weight->reset();
+  }
+}
+
+// What only packed products read need not be kept or computed. Returns the
+// registers that are read otherwise.
+std::vector<bool> Executor::FindUnread(const std::vector<bool>& is_packed) {
+  const auto& instructions = program_->instructions();
+  std::vector<bool> read(program_->num_registers(), false);
+  for (int reg : program_->results()) read[reg] = true;
+  for (size_t i = instructions.size(); i-- > 0;) {
+    const Instruction& instruction = instructions[i];
+    if (instruction.hoisted) {
+      unread_[i] = llvm::none_of(
+          instruction.results, [&](int reg) { return reg >= 0 && read[reg]; });
+      if (unread_[i]) continue;
+    }
+    for (size_t k = 0; k < instruction.operands.size(); ++k) {
+      const bool skips =
+          is_packed[i] &&
+          static_cast<int>(k) == instruction.product->weight_operand;
+      const int reg = instruction.operands[k].reg;
+      if (reg >= 0 && !skips) read[reg] = true;
+    }
+  }
+  return read;
 }
 
 Executor::~Executor() = default;
@@ -92,10 +157,16 @@ absl::StatusOr<Binding*> Executor::Bind(const Sizes& sizes) {
   for (size_t i = 0; i < weights_.size(); ++i) {
     binding->registers[program_->weights()[i].reg] = weights_[i];
   }
-  for (const Instruction& instruction : program_->instructions()) {
+  for (size_t i = 0; i < packed_.size(); ++i) {
+    if (unread_[i]) continue;
+    const Instruction& instruction = program_->instructions()[i];
     TP_ASSIGN_OR_RETURN(
         BoundInstruction bound,
         BindInstruction(*program_, instruction, axes_, sizes.values));
+    if (packed_[i].defined() && bound.kernel == &RunAten) {
+      bound.packed = packed_[i];
+      bound.kernel = &RunPackedProduct;
+    }
     auto& list = instruction.hoisted ? binding->hoisted : binding->code;
     list.push_back(std::move(bound));
   }

@@ -26,6 +26,9 @@ struct ExecutorOptions {
   // kept between calls of the same sizes up to this many bytes per set of
   // sizes; beyond, they are computed at every call.
   int64_t hoisted_bytes = int64_t{256} << 20;
+  // Keeps weights of matrix products in the layout of the fastest kernels.
+  // Not for programs that are differentiated.
+  bool pack_weights = true;
   // Sets of sizes remembered; the oldest goes first.
   int max_bindings = 8;
 };
@@ -63,12 +66,18 @@ class Executor {
 
  private:
   Executor() = default;
+  void PackWeights();
+  std::vector<bool> FindUnread(const std::vector<bool>& is_packed);
   absl::StatusOr<Binding*> Bind(const Sizes& sizes);
   absl::Status RunHoisted(Binding& binding);
   absl::Status Execute(Binding& binding, RankTimes* times);
 
   std::shared_ptr<const Program> program_;
-  std::vector<at::Tensor> weights_;
+  std::vector<at::Tensor> weights_;  // undefined where only packed is read
+  // By instruction: its packed weight, undefined where it has none, and
+  // whether nobody reads what it computes any more.
+  std::vector<at::Tensor> packed_;
+  std::vector<bool> unread_;
   std::vector<Communicator*> axes_;
   ExecutorOptions options_;
   std::vector<std::unique_ptr<Binding>> bindings_;  // newest first

@@ -9,6 +9,7 @@
 #include "absl/strings/str_cat.h"
 #include "ir/status.h"
 #include "runtime/binding.h"
+#include "runtime/packed_linear.h"
 
 namespace tp {
 namespace {
@@ -269,6 +270,17 @@ absl::Status RunFull(Frame& frame, const BoundInstruction& bound) {
         at::full(at::IntArrayRef(result.dims.data(), result.dims.size()),
                  Identity(bound.identity, dtype), at::dtype(dtype));
   }
+  return absl::OkStatus();
+}
+
+absl::Status RunPackedProduct(Frame& frame, const BoundInstruction& bound) {
+  const Instruction& instruction = *bound.instruction;
+  const WeightProduct& product = *instruction.product;
+  const at::Tensor x = Take(frame, instruction.operands[product.input]);
+  const at::Tensor bias =
+      product.bias < 0 ? at::Tensor()
+                       : Take(frame, instruction.operands[product.bias]);
+  Put(frame, bound, PackedLinear(x, bound.packed, bias));
   return absl::OkStatus();
 }
 

@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "ir/file_digest.h"
 #include "ir/json_nesting.h"
 #include "ir/mapped_file.h"
 #include "ir/schedule.h"
@@ -26,12 +27,6 @@ constexpr int kMaxManifestNesting = 16;
 absl::StatusOr<std::string> ReadWhole(const std::string& path) {
   TP_ASSIGN_OR_RETURN(std::unique_ptr<MappedFile> file, MappedFile::Open(path));
   return file->Read(0, file->size());
-}
-
-std::string HashOf(llvm::ArrayRef<uint8_t> bytes) {
-  Sha256 hasher;
-  hasher.Update(bytes);
-  return hasher.FinishHex();
 }
 
 struct FileEntry {
@@ -184,8 +179,8 @@ class Reader {
   }
 
   absl::Status CheckHash(const std::string& name,
-                         llvm::ArrayRef<uint8_t> bytes) const {
-    if (HashOf(bytes) == files_.find(name)->second.sha256) {
+                         const std::string& hash) const {
+    if (hash == files_.find(name)->second.sha256) {
       return absl::OkStatus();
     }
     return Differs(name, "its SHA-256 differs from the manifest's");
@@ -211,9 +206,7 @@ class Reader {
     const std::string name = absl::StrCat("rank", rank, ".tpir");
     TP_ASSIGN_OR_RETURN(std::string text, ReadWhole(Path(name)));
     TP_RETURN_IF_ERROR(CheckSize(name, text.size()));
-    TP_RETURN_IF_ERROR(CheckHash(
-        name, llvm::ArrayRef(reinterpret_cast<const uint8_t*>(text.data()),
-                             text.size())));
+    TP_RETURN_IF_ERROR(CheckHash(name, Sha256Hex(text)));
     TP_ASSIGN_OR_RETURN(std::shared_ptr<Module> module,
                         Parse(text, Path(name)));
     if (module->rank() != std::optional<int64_t>(rank)) {
@@ -238,9 +231,15 @@ class Reader {
                         MappedFile::Open(Path(name)));
     TP_RETURN_IF_ERROR(CheckSize(name, file->size()));
     if (options_.hash_weights && file->size() > 0) {
-      TP_ASSIGN_OR_RETURN(Bytes bytes, file->Map(0, file->size()));
-      TP_RETURN_IF_ERROR(
-          CheckHash(name, llvm::ArrayRef(bytes.data(), bytes.size())));
+      // In pieces, so that what was hashed does not count as used memory.
+      constexpr uint64_t kPiece = uint64_t{16} << 20;
+      Sha256 hasher;
+      for (uint64_t at = 0; at < file->size(); at += kPiece) {
+        TP_ASSIGN_OR_RETURN(Bytes bytes,
+                            file->Map(at, std::min(kPiece, file->size() - at)));
+        hasher.Update(llvm::ArrayRef(bytes.data(), bytes.size()));
+      }
+      TP_RETURN_IF_ERROR(CheckHash(name, hasher.FinishHex()));
     }
     TP_ASSIGN_OR_RETURN(package_.weights[rank],
                         SafetensorsFile::Open(Path(name)));

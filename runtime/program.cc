@@ -68,6 +68,26 @@ std::string Place(const Op& op) {
   return where.empty() ? op.name() : absl::StrCat(op.name(), " at ", where);
 }
 
+// Positions of the operands of a matrix product.
+struct ProductRow {
+  const char* name;
+  int input;
+  int weight;
+  int bias;         // -1: has none
+  bool transposed;  // the weight is [in, out]
+};
+constexpr ProductRow kProductRows[] = {
+    {"aten.linear", 0, 1, 2, false},
+    {"aten.mm", 0, 1, -1, true},
+    {"aten.matmul", 0, 1, -1, true},
+    {"aten.addmm", 1, 2, 0, true},
+};
+
+bool IsTransposeOfMatrix(const Op& op) {
+  return (op.Is("aten.t") || op.Is("aten.transpose.int")) &&
+         op.operand(0)->type().ndim() == 2;
+}
+
 bool IsRandom(const Op& op) {
   const OpDef* row = FindOpDef(op);
   return row != nullptr && (row->traits & kRandom) != 0;
@@ -97,6 +117,7 @@ class ProgramBuilder {
       program_.results_.push_back(registers_[value]);
     }
     program_.num_registers_ = static_cast<int>(program_.constant_.size());
+    FindProducts();
     MarkLastUses();
     CutSegments();
     return absl::OkStatus();
@@ -191,6 +212,48 @@ class ProgramBuilder {
       }
       return;
     }
+  }
+
+  void FindProducts() {
+    for (Instruction& instruction : program_.instructions_) {
+      for (const ProductRow& row : kProductRows) {
+        if (!instruction.hoisted && instruction.op->Is(row.name))
+          instruction.product = ProductOf(*instruction.op, row);
+      }
+    }
+  }
+
+  std::optional<WeightProduct> ProductOf(const Op& op, const ProductRow& row) {
+    const Value* matrix = op.operand(row.weight);
+    const TensorType& type = op.result()->type();
+    WeightProduct product;
+    product.input = row.input;
+    product.weight_operand = row.weight;
+    product.transposed = row.transposed;
+    if (row.bias >= 0 && row.bias < op.num_operands() &&
+        op.operand(row.bias) != nullptr) {
+      const TensorType& bias = op.operand(row.bias)->type();
+      if (bias.ndim() != 1 || bias.dtype != type.dtype ||
+          bias.dims[0] != type.dims.back())
+        return std::nullopt;
+      product.bias = row.bias;
+    }
+    const bool plain = llvm::all_of(op.attributes(), [](const auto& attribute) {
+      return attribute.name == "empty_if" || attribute.name == "identity";
+    });
+    if (matrix->type().ndim() != 2 || !plain ||
+        type.dtype != matrix->type().dtype ||
+        type.dtype != op.operand(row.input)->type().dtype)
+      return std::nullopt;
+    if (matrix->op() != nullptr && IsTransposeOfMatrix(*matrix->op())) {
+      matrix = matrix->op()->operand(0);
+      product.transposed = !product.transposed;
+    }
+    product.weight = registers_[matrix];
+    for (const ProgramArgument& weight : program_.weights_) {
+      if (weight.reg == product.weight) return product;
+    }
+    return std::nullopt;
   }
 
   void MarkLastUses() {

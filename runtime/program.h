@@ -30,6 +30,16 @@ struct InPlace {
   int operand = 0;  // whose memory is reused; 1 swaps the first two
 };
 
+// A matrix product with a weight of the function: the executor may keep that
+// weight in a layout that suits the product, and drop the original.
+struct WeightProduct {
+  int weight = 0;           // register of the weight, 2-D
+  bool transposed = false;  // it is [in, out] rather than [out, in]
+  int input = 0;            // operands of the instruction
+  int bias = -1;            // [out], added to every row
+  int weight_operand = 1;
+};
+
 enum class InstructionKind : uint8_t {
   kAten,
   kAllReduce,
@@ -48,6 +58,7 @@ struct Instruction {
   llvm::SmallVector<int, 1> results;  // registers; -1 where nobody reads it
   std::optional<AtenCall> call;       // of kAten
   std::vector<InPlace> in_place;      // choices, best first
+  std::optional<WeightProduct> product;
   // Depends on weights and sizes only: evaluated once per set of sizes.
   bool hoisted = false;
   int64_t collective_index = -1;  // position in the schedule

@@ -41,8 +41,9 @@ alignas(16) constexpr uint32_t kRoundConstants[64] = {
 
 // The instructions want the state as the words (a, b, e, f) and (c, d, g, h),
 // highest first, and do two rounds each.
-__attribute__((target("sha,sse4.1"))) void CompressBlocks(
-    uint32_t* state, const uint8_t* blocks, size_t count) {
+__attribute__((target("sha,sse4.1"))) void CompressBlocks(uint32_t* state,
+                                                          const uint8_t* blocks,
+                                                          size_t count) {
   const __m128i big_endian =
       _mm_set_epi64x(0x0c0d0e0f08090a0b, 0x0405060700010203);
   __m128i dcba = _mm_loadu_si128(reinterpret_cast<const __m128i*>(state));
@@ -62,15 +63,14 @@ __attribute__((target("sha,sse4.1"))) void CompressBlocks(
             _mm_loadu_si128(reinterpret_cast<const __m128i*>(blocks) + i),
             big_endian);
       } else {
-        const __m128i sum = _mm_add_epi32(
-            _mm_sha256msg1_epu32(words[i - 4], words[i - 3]),
-            _mm_alignr_epi8(words[i - 1], words[i - 2], 4));
+        const __m128i sum =
+            _mm_add_epi32(_mm_sha256msg1_epu32(words[i - 4], words[i - 3]),
+                          _mm_alignr_epi8(words[i - 1], words[i - 2], 4));
         words[i] = _mm_sha256msg2_epu32(sum, words[i - 1]);
       }
       const __m128i input = _mm_add_epi32(
-          words[i],
-          _mm_load_si128(reinterpret_cast<const __m128i*>(kRoundConstants) +
-                         i));
+          words[i], _mm_load_si128(
+                        reinterpret_cast<const __m128i*>(kRoundConstants) + i));
       cdgh = _mm_sha256rnds2_epu32(cdgh, abef, input);
       abef = _mm_sha256rnds2_epu32(abef, cdgh, _mm_shuffle_epi32(input, 0x0e));
     }

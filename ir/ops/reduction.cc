@@ -152,6 +152,7 @@ absl::StatusOr<OpRule> CumulativeRule(const Op& op) {
 Types DiffTypes(const Op& op, Assumptions&) {
   TP_ASSIGN_OR_RETURN(TensorType type, TypeOf(op, 0));
   TP_ASSIGN_OR_RETURN(int dim, DimAttrOr(op, "dim", type.ndim(), -1));
+  if (type.ndim() == 0) return OpError(op, "a 0-dim tensor has no neighbours");
   TP_ASSIGN_OR_RETURN(SymExpr rounds, IntAttrOr(op, "n", SymExpr(1)));
   for (int i = 1; i < op.num_operands(); ++i) {
     const TensorType* end = TypeOrNull(op, i);

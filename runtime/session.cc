@@ -1,6 +1,7 @@
 #include "runtime/session.h"
 
 #include <ATen/Parallel.h>
+#include <c10/core/DefaultDtype.h>
 #include <c10/core/InferenceMode.h>
 
 #include <algorithm>
@@ -18,6 +19,21 @@ namespace tp {
 namespace {
 
 constexpr char kForward[] = "forward";
+
+// In f64, what PyTorch picks where an op names no dtype (zeros, integers
+// divided) is f64 too, as in the reference. Process-wide, for its life.
+class DefaultDType {
+ public:
+  explicit DefaultDType(bool f64) : before_(c10::get_default_dtype()) {
+    if (f64) c10::set_default_dtype(caffe2::TypeMeta::Make<double>());
+  }
+  ~DefaultDType() { c10::set_default_dtype(before_); }
+  DefaultDType(const DefaultDType&) = delete;
+  DefaultDType& operator=(const DefaultDType&) = delete;
+
+ private:
+  caffe2::TypeMeta before_;
+};
 
 absl::StatusOr<std::vector<at::Tensor>> LoadWeights(const SafetensorsFile& file,
                                                     const Program& program) {
@@ -190,6 +206,7 @@ absl::StatusOr<std::vector<at::Tensor>> Session::Run(
       BoundInputs bound,
       BindRunInputs(ranks_[0].executor->program(), inputs, options_.f64));
   if (times != nullptr) times->resize(ranks_.size());
+  const DefaultDType default_dtype(options_.f64);
   rank_threads_->RunAll([&](int rank) {
     c10::InferenceMode inference;
     Rank& state = ranks_[rank];

@@ -108,8 +108,9 @@ std::string PlanYaml(const Module& planned, const std::string& model) {
       "plan.yaml\n# (\"values\" is for reading; it follows from the weights)\n"
       "tp_plan: 1\nmesh: ",
       Quoted(planned.mesh().ToString()), "\nweights:\n");
-  for (const auto& function : planned.functions())
-    AddWeights(planned, *function, text);
+  // Other functions use weights of the first.
+  if (!planned.functions().empty())
+    AddWeights(planned, *planned.functions().front(), text);
   absl::StrAppend(&text, "values:\n");
   for (const auto& function : planned.functions())
     AddValues(planned, *function, text);

@@ -40,6 +40,7 @@ struct ImportContext {
   Module& module;
   Builder builder;
   AliasTracker aliases;
+  bool train = false;  // dropout stays
   std::vector<std::string> notes;
   std::map<std::string, Location> missing;
   // 0-dim weights whose content is known.

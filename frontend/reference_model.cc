@@ -6,6 +6,9 @@
 #include <torch/csrc/jit/serialization/import.h>
 
 #include <algorithm>
+#include <map>
+#include <set>
+#include <tuple>
 
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
@@ -195,16 +198,88 @@ absl::StatusOr<std::unique_ptr<ReferenceModel>> ReferenceModel::Load(
   TP_RETURN_IF_ERROR(CheckArchive(path, archive_options).status());
   try {
     torch::jit::Module module = torch::jit::load(path, at::kCPU);
-    if (options.f64) ConvertToDouble(module);
-    return std::unique_ptr<ReferenceModel>(
+    std::unique_ptr<ReferenceModel> model(
         new ReferenceModel(std::move(module), options));
+    model->FindParameters();
+    if (options.f64) ConvertToDouble(model->module_);
+    return model;
   } catch (const std::exception& error) {
     return absl::InvalidArgumentError(
         absl::StrCat(path, ": cannot be loaded: ", ShortError(error)));
   }
 }
 
+// Tied parameters share a region of storage; once converted they do not.
+void ReferenceModel::FindParameters() {
+  using Region = std::tuple<const void*, int64_t, std::vector<int64_t>,
+                            std::vector<int64_t>>;
+  std::map<Region, size_t> known;
+  for (const auto& parameter : module_.named_parameters()) {
+    const at::Tensor& tensor = parameter.value;
+    if (!tensor.defined() || !tensor.requires_grad()) continue;
+    const Region region(tensor.storage().unsafeGetStorageImpl(),
+                        tensor.storage_offset(), tensor.sizes().vec(),
+                        tensor.strides().vec());
+    auto [place, inserted] = known.try_emplace(region, parameters_.size());
+    if (inserted) parameters_.emplace_back();
+    parameters_[place->second].push_back(parameter.name);
+  }
+}
+
 absl::StatusOr<std::vector<at::Tensor>> ReferenceModel::Run(
+    const std::vector<std::pair<std::string, at::Tensor>>& inputs) {
+  at::NoGradGuard no_grad;
+  return Call(inputs);
+}
+
+absl::StatusOr<ReferenceGradients> ReferenceModel::RunWithGradients(
+    const std::vector<std::pair<std::string, at::Tensor>>& inputs) {
+  at::AutoGradMode recording(true);
+  std::map<std::string, at::Tensor> leaves;
+  for (const auto& parameter : module_.named_parameters()) {
+    leaves[parameter.name] = parameter.value;
+  }
+  std::vector<at::Tensor> wanted;
+  std::vector<size_t> group_of;  // by wanted tensor
+  for (size_t group = 0; group < parameters_.size(); ++group) {
+    std::set<const void*> seen;  // several names may be of one tensor
+    for (const std::string& name : parameters_[group]) {
+      if (!seen.insert(leaves[name].unsafeGetTensorImpl()).second) continue;
+      leaves[name].set_requires_grad(true);
+      wanted.push_back(leaves[name]);
+      group_of.push_back(group);
+    }
+  }
+  ReferenceGradients result;
+  TP_ASSIGN_OR_RETURN(result.outputs, Call(inputs));
+  if (result.outputs.empty() || result.outputs[0].numel() != 1 ||
+      !result.outputs[0].requires_grad())
+    return absl::InvalidArgumentError(
+        "output_0 of the unsharded model is no loss that depends on a "
+        "trainable parameter");
+  try {
+    const std::vector<at::Tensor> gradients = torch::autograd::grad(
+        {result.outputs[0].sum()}, wanted, {}, /*retain_graph=*/false,
+        /*create_graph=*/false, /*allow_unused=*/true);
+    std::vector<at::Tensor> sums(parameters_.size());
+    for (size_t i = 0; i < gradients.size(); ++i) {
+      at::Tensor& sum = sums[group_of[i]];
+      if (!gradients[i].defined()) continue;
+      sum = sum.defined() ? sum + gradients[i] : gradients[i];
+    }
+    for (size_t group = 0; group < sums.size(); ++group)
+      if (sums[group].defined())
+        result.gradients.emplace_back(parameters_[group][0], sums[group]);
+  } catch (const std::exception& error) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("the unsharded model's backward pass fails: ",
+                     ShortError(error)));
+  }
+  for (at::Tensor& output : result.outputs) output = output.detach();
+  return result;
+}
+
+absl::StatusOr<std::vector<at::Tensor>> ReferenceModel::Call(
     const std::vector<std::pair<std::string, at::Tensor>>& inputs) {
   try {
     const auto method = module_.find_method(options_.method);
@@ -220,7 +295,6 @@ absl::StatusOr<std::vector<at::Tensor>> ReferenceModel::Run(
                                      formals[i].default_value()));
       arguments.push_back(std::move(argument));
     }
-    at::NoGradGuard no_grad;
     DefaultDType default_dtype(options_.f64 ? at::kDouble : at::kFloat);
     // Fusing changes the rounding.
     torch::jit::GraphOptimizerEnabledGuard unoptimized(false);

@@ -23,6 +23,14 @@ struct ReferenceOptions {
   std::vector<std::string> allow_ops;
 };
 
+struct ReferenceGradients {
+  std::vector<at::Tensor> outputs;
+  // Of output_0, by the first name of each trainable parameter; a tied one
+  // once, with the sum over all its names. Left out: those it does not
+  // depend on.
+  std::vector<std::pair<std::string, at::Tensor>> gradients;
+};
+
 // Not thread-safe.
 class ReferenceModel {
  public:
@@ -36,12 +44,20 @@ class ReferenceModel {
   // on the CPU. InvalidArgument: an input is missing, or the model fails.
   absl::StatusOr<std::vector<at::Tensor>> Run(
       const std::vector<std::pair<std::string, at::Tensor>>& inputs);
+  // Also differentiates output_0, which must be one number.
+  absl::StatusOr<ReferenceGradients> RunWithGradients(
+      const std::vector<std::pair<std::string, at::Tensor>>& inputs);
 
  private:
   ReferenceModel(torch::jit::Module module, ReferenceOptions options)
       : module_(std::move(module)), options_(std::move(options)) {}
+  void FindParameters();
+  absl::StatusOr<std::vector<at::Tensor>> Call(
+      const std::vector<std::pair<std::string, at::Tensor>>& inputs);
 
   torch::jit::Module module_;
+  // Names of trainable parameters, tied ones together.
+  std::vector<std::vector<std::string>> parameters_;
   ReferenceOptions options_;
 };
 

@@ -98,8 +98,10 @@ MaybeResults ImportModal(const c10::FunctionSchema& schema, Arguments arguments,
   const llvm::StringRef name = schema.name();
   if (name.contains("dropout") && arguments.size() == 3 &&
       schema.arguments()[2].name() == "train") {
-    if (IsTrue(&arguments[2]) && !IsZero(&arguments[1]))
+    if (IsTrue(&arguments[2]) && !IsZero(&arguments[1])) {
+      if (context.train && name == "aten::dropout") return std::nullopt;
       return InTrainingMode("dropout", context);
+    }
     return Values{arguments[0]};
   }
   const bool batch = name == "aten::batch_norm" ||
@@ -112,7 +114,7 @@ MaybeResults ImportModal(const c10::FunctionSchema& schema, Arguments arguments,
     if (IsTrue(training) && mean != nullptr && mean->is_tensor())
       return InTrainingMode(name.drop_front(6), context);
   }
-  if (name == "aten::scaled_dot_product_attention" &&
+  if (name == "aten::scaled_dot_product_attention" && !context.train &&
       !IsZero(FindArgument(schema, arguments, "dropout_p")))
     return InTrainingMode("dropout in scaled_dot_product_attention", context);
   if (IsTrue(FindArgument(schema, arguments, "train")) &&

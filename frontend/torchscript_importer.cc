@@ -106,6 +106,7 @@ absl::StatusOr<ImportedModel> Import(const std::string& path,
   module->set_mesh(options.mesh);
   Function* function = module->AddFunction("forward");
   ImportContext context(*module, *function);
+  context.train = options.train;
   TP_ASSIGN_OR_RETURN(
       std::vector<AbstractValue> arguments,
       BindInputs(method->function().getSchema(), options, context, *function));

@@ -39,6 +39,9 @@ struct ImportOptions {
   // Dims that are symbols although the examples agree in them, by input:
   // "input_ids:0=batch,1=seq".
   std::vector<std::string> dynamic;
+  // Dropout stays; a model that drops nothing in evaluation mode may be
+  // exported in training mode.
+  bool train = false;
   // Whether every size is compiled in.
   bool static_sizes = false;
   Mesh mesh;

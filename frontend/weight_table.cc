@@ -81,6 +81,8 @@ absl::StatusOr<WeightEntry*> WeightTable::AddTensor(const at::Tensor& tensor,
       auto entry = std::make_unique<WeightEntry>();
       entry->info.kind = kind;
       entry->info.name = name;
+      entry->info.frozen =
+          kind == ArgumentKind::kParameter && !tensor.requires_grad();
       entry->region = region;
       entry->tensor = tensor;
       TensorType type{region.dtype, {}};
@@ -105,8 +107,10 @@ absl::StatusOr<WeightEntry*> WeightTable::AddTensor(const at::Tensor& tensor,
     if (std::find(aliases.begin(), aliases.end(), name) == aliases.end())
       aliases.push_back(name);
   }
-  if (kind == ArgumentKind::kParameter)
+  if (kind == ArgumentKind::kParameter) {
     entry.info.kind = ArgumentKind::kParameter;
+    entry.info.frozen = !entry.tensor.requires_grad();
+  }
   return &entry;
 }
 

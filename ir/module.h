@@ -27,7 +27,12 @@ struct ArgumentInfo {
   std::string name;
   // Other names of the same region of storage (tied weights).
   std::vector<std::string> aliases;
+  // A parameter that training leaves as it is (requires_grad is off).
+  bool frozen = false;
 
+  bool is_trainable() const {
+    return kind == ArgumentKind::kParameter && !frozen;
+  }
   bool is_weight() const { return kind != ArgumentKind::kInput; }
 };
 

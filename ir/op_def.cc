@@ -20,7 +20,7 @@ class OpTable {
           AddSplitRows,     AddJoinRows,      AddIndexingRows, AddReductionRows,
           AddNormRows,      AddEmbeddingRows, AddLossRows,     AddConvRows,
           AddPoolRows,      AddCreationRows,  AddSortRows,     AddMiscRows,
-          AddTpRows}) {
+          AddDropoutRows, AddTpRows}) {
       add(rows);
     }
     for (OpDef& row : rows) {

@@ -7,7 +7,7 @@
 //   guard     = "guard" size relation size ["because" string] [loc]
 //   function  = "func" "@" name "(" [argument {"," argument}] ")" "->" results
 //               "{" {op} "return" [values] "}"
-//   argument  = value ":" type [kind string] {"alias" string}
+//   argument  = value ":" type [kind string] ["frozen"] {"alias" string}
 //   kind      = "input" | "param" | "buffer" | "const"
 //   results   = tensor | "(" [tensor {"," tensor}] ")"
 //   op        = [value [":" int] "="] name "(" [operand {"," operand}] ")"
@@ -281,6 +281,7 @@ class Parser {
       TP_ASSIGN_OR_RETURN(info.name, cursor_.ReadString());
       break;
     }
+    info.frozen = cursor_.Consume("frozen");
     while (cursor_.Consume("alias")) {
       TP_ASSIGN_OR_RETURN(std::string alias, cursor_.ReadString());
       info.aliases.push_back(std::move(alias));

@@ -77,20 +77,34 @@ std::string LocationText(const Location& location) {
   return text;
 }
 
+// A plain shard of a rank program says how long the whole dim is: the type is
+// local.
+std::string PlacementText(const Placement& placement, const TensorType& type) {
+  if (placement.is_shard() && placement.factor().left == SymExpr(1) &&
+      placement.factor().right == SymExpr(1) &&
+      placement.dim() < type.ndim() &&
+      !(type.dims[placement.dim()] == placement.factor().size))
+    return absl::StrCat("S(", placement.dim(), ":[",
+                        placement.factor().size.ToString(), "])");
+  return placement.ToString();
+}
+
 // " <S(0)>", " <dp: S(0), tp: R>", or "" while undecided.
-std::string SpecText(llvm::ArrayRef<Placement> spec, const Mesh& mesh) {
+std::string SpecText(const Value& value, const Mesh& mesh) {
+  const llvm::ArrayRef<Placement> spec = value.spec();
   if (spec.empty()) return "";
-  if (spec.size() == 1 || static_cast<int>(spec.size()) != mesh.ndim())
-    return absl::StrCat(" ", ToString(spec));
+  const bool named =
+      spec.size() > 1 && static_cast<int>(spec.size()) == mesh.ndim();
   std::string text = " <";
-  for (int axis = 0; axis < mesh.ndim(); ++axis)
-    absl::StrAppend(&text, axis == 0 ? "" : ", ", mesh.axis(axis).name, ": ",
-                    spec[axis].ToString());
+  for (size_t axis = 0; axis < spec.size(); ++axis)
+    absl::StrAppend(&text, axis == 0 ? "" : ", ",
+                    named ? absl::StrCat(mesh.axis(axis).name, ": ") : "",
+                    PlacementText(spec[axis], value.type()));
   return text + ">";
 }
 
 std::string TypeText(const Value& value, const Mesh& mesh) {
-  return absl::StrCat(ToString(value.type()), SpecText(value.spec(), mesh));
+  return absl::StrCat(ToString(value.type()), SpecText(value, mesh));
 }
 
 std::string AttributesText(const Op& op) {
@@ -191,6 +205,7 @@ class FunctionPrinter {
         absl::StrAppend(&out_, " const ", Quote(info.name));
         break;
     }
+    if (info.frozen) absl::StrAppend(&out_, " frozen");
     for (const std::string& alias : info.aliases)
       absl::StrAppend(&out_, " alias ", Quote(alias));
   }

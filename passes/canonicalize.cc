@@ -32,7 +32,9 @@ bool SameType(const Value* a, const Value* b) { return a->type() == b->type(); }
 // Ops that give back their operand when the type does not change. Their
 // copies and strides mean nothing here: every value is immutable, and
 // reshape copies where a view cannot be.
-bool IsIdentity(const Op& op) {
+// Training keeps detach, which stops gradients.
+bool IsIdentity(const Op& op, bool train) {
+  if (train && op.Is("aten.detach")) return false;
   if (op.num_operands() == 0 || op.operand(0) == nullptr ||
       op.num_results() != 1)
     return false;
@@ -54,8 +56,8 @@ bool IsIdentity(const Op& op) {
 
 class Canonicalizer {
  public:
-  Canonicalizer(Module& module, Block& block)
-      : module_(module), block_(block) {}
+  Canonicalizer(Module& module, Block& block, bool train)
+      : module_(module), block_(block), train_(train) {}
 
   absl::Status Run() {
     Replacements replaced;
@@ -80,7 +82,7 @@ class Canonicalizer {
  private:
   absl::StatusOr<Replacement> Rewrite(OpList::iterator it) {
     Op& op = **it;
-    if (IsIdentity(op)) return Replacement{op.operand(0)};
+    if (IsIdentity(op, train_)) return Replacement{op.operand(0)};
     Builder builder(module_, block_, it);
     builder.set_location(op.location());
     if (op.Is("aten.linear") && op.operand_or_null(2) != nullptr)
@@ -182,13 +184,14 @@ class Canonicalizer {
 
   Module& module_;
   Block& block_;
+  const bool train_;
 };
 
 }  // namespace
 
-absl::Status Canonicalize(Module& module, const PassContext&) {
+absl::Status Canonicalize(Module& module, const PassContext& context) {
   for (const auto& function : module.functions())
-    TP_RETURN_IF_ERROR(Canonicalizer(module, function->body()).Run());
+    TP_RETURN_IF_ERROR(Canonicalizer(module, function->body(), context.train).Run());
   return absl::OkStatus();
 }
 

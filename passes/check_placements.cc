@@ -7,6 +7,7 @@
 #include "ir/op_def.h"
 #include "ir/status.h"
 #include "ir/text.h"
+#include "passes/gradients.h"
 #include "passes/pass.h"
 #include "passes/strategy.h"
 
@@ -18,6 +19,11 @@ bool IsReshard(const Op& op) {
   return def != nullptr && (def->traits & kCollective);
 }
 
+bool IsBoundary(const Op& op) {
+  const OpDef* def = FindOpDef(op);
+  return def != nullptr && (def->traits & kBoundary);
+}
+
 absl::Status CheckCollective(const Op& op, const Module& module, int axis) {
   const MeshAxis& mesh_axis = module.mesh().axis(axis);
   const Placement from = PlacementOn(*op.operand(0), axis);
@@ -26,6 +32,9 @@ absl::Status CheckCollective(const Op& op, const Module& module, int axis) {
   const bool own = named != nullptr && named->is_string() &&
                    named->as_string() == mesh_axis.name;
   const CollectiveKind kind = Transition(from, to, mesh_axis.size);
+  if (op.Is("tp.copy") && kind == CollectiveKind::kNone &&
+      (!own || from.is_replicate()))
+    return absl::OkStatus();
   if (own ? op.name() == OpNameOf(kind) : kind == CollectiveKind::kNone)
     return absl::OkStatus();
   return absl::InternalError(
@@ -34,9 +43,23 @@ absl::Status CheckCollective(const Op& op, const Module& module, int axis) {
                    "\", not by ", Print(op)));
 }
 
+// Of an operand that has a gradient: a copy if and only if the op gives each
+// rank a term of its gradient.
+absl::Status CheckCopy(const Op& op, int index, const Strategy& strategy,
+                       const std::string& axis) {
+  const bool needed = NeedsCopy(strategy, index);
+  if (IsCopyOn(op.operand(index), axis) == needed) return absl::OkStatus();
+  return absl::InternalError(absl::StrCat(
+      "the gradient of operand ", index, needed ? " needs" : " would get",
+      " a sum over the axis ", axis, needed ? "" : " that it does not need",
+      ": ", Print(op)));
+}
+
 absl::Status CheckOp(const Op& op, const Module& module, int axis,
-                     const CostModel& cost) {
+                     const CostModel& cost,
+                     const llvm::DenseSet<const Value*>& has_gradient) {
   if (IsReshard(op)) return CheckCollective(op, module, axis);
+  if (IsBoundary(op)) return absl::OkStatus();  // see check_gradients
   TP_ASSIGN_OR_RETURN(OpRule rule, RuleOf(op));
   TP_ASSIGN_OR_RETURN(Strategy strategy,
                       DeriveStrategy(op, rule, module, axis, cost));
@@ -49,6 +72,9 @@ absl::Status CheckOp(const Op& op, const Module& module, int axis,
           "operand ", i, " is ", given.ToString(), " but the rule \"",
           rule.ToString(), "\" wants ", strategy.operands[i].ToString(), ": ",
           Print(op)));
+    if (has_gradient.contains(op.operand(i)))
+      TP_RETURN_IF_ERROR(
+          CheckCopy(op, i, strategy, module.mesh().axis(axis).name));
   }
   return absl::OkStatus();
 }
@@ -58,8 +84,15 @@ absl::Status CheckOp(const Op& op, const Module& module, int axis,
 absl::Status CheckPlacements(Module& module, const PassContext& context) {
   for (int axis = 0; axis < module.mesh().ndim(); ++axis) {
     for (const auto& function : module.functions()) {
+      llvm::DenseSet<const Value*> has_gradient;
+      if (context.train) has_gradient = ValuesWithGradients(*function);
       for (const auto& op : function->body().ops())
-        TP_RETURN_IF_ERROR(CheckOp(*op, module, axis, context.cost));
+        TP_RETURN_IF_ERROR(
+            CheckOp(*op, module, axis, context.cost, has_gradient));
+      // What @backward and @reduce_gradients return lies like parameters.
+      if (function->name() == "backward" ||
+          function->name() == "reduce_gradients")
+        continue;
       for (const Value* result : function->body().results())
         if (!PlacementOn(*result, axis).is_replicate())
           return absl::InternalError(absl::StrCat(

@@ -8,11 +8,14 @@
 //   return %2
 //
 // One reshard per value and placement serves all uses. Where a value exists
-// whole, its parts are sliced from there instead of communicated.
+// whole, its parts are sliced from there instead of communicated. For
+// training, whole operands of ops that run in pieces go through tp.copy, one
+// per value and axis.
 #include "ir/builder.h"
 #include "ir/op_def.h"
 #include "ir/status.h"
 #include "llvm/ADT/DenseMap.h"
+#include "passes/gradients.h"
 #include "passes/pass.h"
 #include "passes/strategy.h"
 
@@ -22,22 +25,28 @@ namespace {
 class Inserter {
  public:
   Inserter(Module& module, Function& function, int axis,
-           const CostModel& cost)
+           const PassContext& context)
       : module_(module), function_(function), axis_(axis),
-        axis_size_(module.mesh().axis(axis).size), cost_(cost) {}
+        axis_size_(module.mesh().axis(axis).size), cost_(context.cost) {
+    if (context.train) has_gradient_ = ValuesWithGradients(function);
+  }
 
   absl::Status Run() {
     Block& body = function_.body();
     for (auto it = body.ops().begin(); it != body.ops().end(); ++it) {
       Op& op = **it;
-      if (op.Is("tp.reshard")) continue;
+      if (op.Is("tp.reshard") || op.Is("tp.copy")) continue;
       TP_ASSIGN_OR_RETURN(OpRule rule, RuleOf(op));
       TP_ASSIGN_OR_RETURN(Strategy strategy,
                           DeriveStrategy(op, rule, module_, axis_, cost_));
-      for (int i = 0; i < op.num_operands(); ++i)
-        if (op.operand(i) != nullptr)
-          op.set_operand(i, Obtain(op.operand(i), strategy.operands[i], it,
-                                   op.location()));
+      for (int i = 0; i < op.num_operands(); ++i) {
+        Value* operand = op.operand(i);
+        if (operand == nullptr) continue;
+        Value* given = Obtain(operand, strategy.operands[i], it, op.location());
+        if (NeedsCopy(strategy, i) && has_gradient_.contains(operand))
+          given = Copy(given, it, op.location());
+        op.set_operand(i, given);
+      }
     }
     for (Value*& result : body.results())
       result = Obtain(result, Placement::Replicate(), body.ops().end(),
@@ -69,11 +78,32 @@ class Inserter {
     return op->result();
   }
 
+  // The tp.copy of a whole value. Those of weights come first, where they cut
+  // no segment.
+  Value* Copy(Value* value, OpList::iterator position,
+              const Location& location) {
+    Value*& copy = tp_copies_[value];
+    if (copy != nullptr) return copy;
+    Builder builder(module_, function_.body(),
+                    value->op() == nullptr ? function_.body().ops().begin()
+                                           : position);
+    builder.set_location(location);
+    Op* op = builder.CreateTyped(
+        "tp.copy", {value}, {{"axis", module_.mesh().axis(axis_).name}},
+        {value->type()});
+    op->result()->set_spec(
+        ShardingSpec(value->spec().begin(), value->spec().end()));
+    copy = op->result();
+    return copy;
+  }
+
   Module& module_;
   Function& function_;
   const int axis_;
   const int64_t axis_size_;
   const CostModel& cost_;
+  llvm::DenseSet<const Value*> has_gradient_;  // empty unless training
+  llvm::DenseMap<Value*, Value*> tp_copies_;
   // Reshards of a value so far, in program order.
   llvm::DenseMap<Value*, std::vector<Value*>> copies_;
 };
@@ -83,7 +113,7 @@ class Inserter {
 absl::Status InsertReshards(Module& module, const PassContext& context) {
   for (const auto& function : module.functions())
     for (int axis = 0; axis < module.mesh().ndim(); ++axis)
-      TP_RETURN_IF_ERROR(Inserter(module, *function, axis, context.cost).Run());
+      TP_RETURN_IF_ERROR(Inserter(module, *function, axis, context).Run());
   return absl::OkStatus();
 }
 

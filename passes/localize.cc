@@ -89,7 +89,8 @@ class Localizer {
   absl::Status LocalizeOp(const Op& whole, Block& block,
                           OpList::iterator position) {
     const OpDef* def = FindOpDef(whole);
-    if (def != nullptr && (def->traits & kCollective)) return absl::OkStatus();
+    if (def != nullptr && (def->traits & (kCollective | kBoundary)))
+      return absl::OkStatus();
     Op& op = **position;
     if (def != nullptr && !def->sizes_attribute.empty() &&
         op.attribute(def->sizes_attribute) != nullptr)

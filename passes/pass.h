@@ -17,9 +17,25 @@
 
 namespace tp {
 
+// A loss to put around the model's first output.
+struct LossOptions {
+  std::string kind;    // cross_entropy or mse; empty: none
+  std::string labels;  // name of the input with the labels
+  DType labels_dtype = DType::kI64;  // of cross_entropy
+  int64_t shift = 0;   // position i is to predict label i + shift
+};
+
 struct PassContext {
   UserRules rules;
   CostModel cost;
+  LossOptions loss;
+  // Plans forward and backward: parameters are trained.
+  bool train = false;
+  // Parameters that the plan leaves whole are sharded at rest.
+  bool zero3 = false;
+  // Gathered parameters stay until the backward pass has used them; else
+  // large ones are let go and gathered again.
+  bool zero3_keep = false;
   // Remarks for the user, one line each; may be empty.
   std::function<void(const std::string&)> remark;
   // Called with the module after each pass of a pipeline; may be empty.
@@ -51,8 +67,9 @@ const std::vector<PassInfo>& AllPasses();
 absl::Status RunPasses(Module& module, llvm::ArrayRef<std::string> names,
                        const PassContext& context);
 
-// The passes from an imported module to one with collectives, in order.
-std::vector<std::string> PlanPipeline();
+// The passes from an imported module to one with collectives, in order; for
+// training also to @backward and @reduce_gradients.
+std::vector<std::string> PlanPipeline(bool train = false);
 
 // The program of one rank of a module that PlanPipeline finished.
 absl::StatusOr<std::unique_ptr<Module>> LocalizeForRank(const Module& module,

@@ -15,16 +15,26 @@ const std::vector<PassInfo>& AllPasses() {
   return *passes;
 }
 
-std::vector<std::string> PlanPipeline() {
-  return {
+std::vector<std::string> PlanPipeline(bool train) {
+  std::vector<std::string> names = {
+      "add_loss",          // of --loss
+      "expand_dropout",    // ranks make their parts of its masks
       "canonicalize",      // rules are written for one spelling only
       "infer_shapes",      // types agree with what canonicalize left
       "annotate",          // the user's word comes first
       "search",            // everything else by cost
+      "zero3",             // nothing lies whole on every rank
       "insert_reshards",   // make the differences explicit
       "lower_reshards",    // and carry them out
       "check_placements",  // nothing is written that is not proven
   };
+  if (train) {
+    names.push_back("differentiate");
+    names.push_back("lower_reshards");    // those of @backward
+    names.push_back("check_placements");  // of it, too
+    names.push_back("check_gradients");
+  }
+  return names;
 }
 
 absl::Status RunPasses(Module& module, llvm::ArrayRef<std::string> names,

@@ -13,6 +13,7 @@
 #include "llvm/ADT/DenseMap.h"
 #include "llvm/Support/FormatVariadic.h"
 #include "llvm/Support/JSON.h"
+#include "passes/gradients.h"
 #include "passes/strategy.h"
 
 namespace tp {
@@ -85,10 +86,28 @@ WeightSummary SummarizeWeight(const Module& module, const ArgumentInfo& info,
   return weight;
 }
 
+// Values that the derivative of an op keeps, by its row.
+std::vector<const Value*> SavedBy(const Op& op, const OpDef& def) {
+  std::vector<const Value*> saved;
+  llvm::SmallVector<llvm::StringRef, 4> words;
+  llvm::StringRef(def.saves).split(words, ',');
+  for (llvm::StringRef word : words) {
+    word = word.trim();
+    int operand = 0;
+    if (word == "result" && op.num_results() > 0)
+      saved.push_back(op.result());
+    else if (!word.getAsInteger(10, operand) &&
+             op.operand_or_null(operand) != nullptr)
+      saved.push_back(op.operand(operand));
+  }
+  return saved;
+}
+
 // Peak bytes of live results, with values freed at their last use and views
-// counted with what they show.
+// counted with what they show. With `keep_saved`, what derivatives need lives
+// to the end.
 int64_t PeakActivations(const Function& function, const Module& module,
-                        int64_t rank) {
+                        int64_t rank, bool keep_saved) {
   llvm::DenseMap<const Value*, const Value*> owner;
   llvm::DenseMap<const Value*, int> last_use;
   const auto owner_of = [&](const Value* value) {
@@ -99,11 +118,16 @@ int64_t PeakActivations(const Function& function, const Module& module,
   for (const auto& op : function.body().ops()) {
     const OpDef* def = FindOpDef(*op);
     const bool view = def != nullptr && (def->traits & kView);
+    const bool boundary = def != nullptr && (def->traits & kBoundary) &&
+                          op->num_operands() == op->num_results();
     for (const Value* operand : op->operands())
       if (operand != nullptr) last_use[owner_of(operand)] = index;
     for (int i = 0; i < op->num_results(); ++i) {
-      if (view && op->operand_or_null(0) != nullptr)
-        owner[op->result(i)] = owner_of(op->operand(0));
+      const Value* shown = view       ? op->operand_or_null(0)
+                           : boundary ? op->operand_or_null(i)
+                                      : nullptr;
+      if (shown != nullptr)
+        owner[op->result(i)] = owner_of(shown);
       else
         last_use[op->result(i)] = index;
     }
@@ -111,6 +135,18 @@ int64_t PeakActivations(const Function& function, const Module& module,
   }
   for (const Value* result : function.body().results())
     last_use[owner_of(result)] = index;
+  if (keep_saved) {
+    const llvm::DenseSet<const Value*> differentiated =
+        ValuesWithGradients(function);
+    for (const auto& op : function.body().ops()) {
+      const OpDef* def = FindOpDef(*op);
+      if (def == nullptr || op->num_results() == 0 ||
+          !differentiated.contains(op->result()))
+        continue;
+      for (const Value* value : SavedBy(*op, *def))
+        last_use[owner_of(value)] = index;
+    }
+  }
 
   std::map<int, int64_t> freed;
   int64_t live = 0;
@@ -131,8 +167,10 @@ int64_t PeakActivations(const Function& function, const Module& module,
   return peak;
 }
 
-void AddCollective(const Op& op, const Module& module, PlanSummary& summary) {
+void AddCollective(const Op& op, const std::string& phase,
+                   const Module& module, PlanSummary& summary) {
   CollectiveSummary collective;
+  collective.phase = phase;
   collective.kind = op.name().substr(sizeof("tp.") - 1);
   if (const Attribute* axis = op.attribute("axis"))
     collective.axis = axis->as_string();
@@ -159,7 +197,10 @@ absl::Status AddTimes(const Function& function, const Module& module,
           PlacementOn(*op->result(), 0), axis_size, module.assumptions());
       continue;
     }
-    if (kind != CollectiveKind::kNone || module.mesh().ndim() == 0) continue;
+    const OpDef* def = FindOpDef(*op);
+    const bool passes_on =
+        def != nullptr && (def->traits & (kBoundary | kCollective));
+    if (passes_on || module.mesh().ndim() == 0) continue;
     TP_ASSIGN_OR_RETURN(OpRule rule, RuleOf(*op));
     TP_ASSIGN_OR_RETURN(Strategy strategy,
                         DeriveStrategy(*op, rule, module, 0, cost));
@@ -228,18 +269,24 @@ absl::StatusOr<PlanSummary> Summarize(const Module& planned,
   PlanSummary summary;
   summary.mesh = planned.mesh().ToString();
   summary.memory.resize(planned.mesh().num_ranks());
+  const bool train = planned.function("backward") != nullptr;
   for (const auto& function : planned.functions()) {
-    for (size_t i = 0; i < function->arguments().size(); ++i) {
+    // Other functions use weights of the first.
+    const bool first = function == planned.functions().front();
+    for (size_t i = 0; first && i < function->arguments().size(); ++i) {
       const ArgumentInfo& info = function->arguments()[i];
       if (!info.is_weight()) continue;
       summary.weights.push_back(SummarizeWeight(
           planned, info, *function->body().arguments()[i]));
-      for (size_t rank = 0; rank < summary.memory.size(); ++rank)
-        summary.memory[rank].weights +=
-            summary.weights.back().local_bytes[rank];
+      for (size_t rank = 0; rank < summary.memory.size(); ++rank) {
+        const int64_t bytes = summary.weights.back().local_bytes[rank];
+        summary.memory[rank].weights += bytes;
+        if (train && info.is_trainable())
+          summary.memory[rank].gradients += bytes;
+      }
     }
     size_t weight = 0;
-    for (size_t i = 0; i < function->arguments().size(); ++i)
+    for (size_t i = 0; first && i < function->arguments().size(); ++i)
       if (function->arguments()[i].is_weight()) {
         WeightSummary& entry = summary.weights[weight++];
         entry.imbalance =
@@ -247,16 +294,19 @@ absl::StatusOr<PlanSummary> Summarize(const Module& planned,
                         summary.total_weight_bytes());
       }
     for (const auto& op : function->body().ops())
-      if (Communicates(KindOf(*op))) AddCollective(*op, planned, summary);
+      if (Communicates(KindOf(*op))) AddCollective(*op, first ? "forward" : "backward", planned, summary);
     for (size_t rank = 0; rank < summary.memory.size(); ++rank)
       summary.memory[rank].activations =
           std::max(summary.memory[rank].activations,
                    PeakActivations(*function, planned,
-                                   static_cast<int64_t>(rank)));
+                                   static_cast<int64_t>(rank),
+                                   first && train));
     TP_RETURN_IF_ERROR(AddTimes(*function, planned, cost, summary));
+    // The derivatives of segments take twice what the segments take.
+    if (first && train) summary.compute_us *= 3;
   }
   for (MemorySummary& rank : summary.memory)
-    rank.peak = rank.weights + rank.activations;
+    rank.peak = rank.weights + rank.gradients + rank.activations;
   return summary;
 }
 
@@ -316,14 +366,14 @@ std::string SummaryJson(const PlanSummary& summary) {
     collectives.push_back(Object{{"kind", collective.kind},
                                  {"axis", collective.axis},
                                  {"bytes", collective.bytes},
-                                 {"phase", "forward"},
+                                 {"phase", collective.phase},
                                  {"op", collective.op},
                                  {"module", collective.module},
                                  {"source", collective.source}});
   Array memory;
   for (const MemorySummary& rank : summary.memory)
     memory.push_back(Object{{"weights", rank.weights},
-                            {"gradients", 0},
+                            {"gradients", rank.gradients},
                             {"optimizer", 0},
                             {"activations", rank.activations},
                             {"buffers", 0},

@@ -26,6 +26,7 @@ struct WeightSummary {
 struct CollectiveSummary {
   std::string kind;  // "all_reduce", ...
   std::string axis;
+  std::string phase;  // "forward" or "backward"
   int64_t bytes = 0;  // of the whole tensor, by the example sizes
   std::string op;     // the producer whose result is communicated
   std::string module;
@@ -34,6 +35,7 @@ struct CollectiveSummary {
 
 struct MemorySummary {  // bytes of one rank, by the example sizes
   int64_t weights = 0;
+  int64_t gradients = 0;    // of trainable parameters, when training
   int64_t activations = 0;  // at the peak, by liveness
   int64_t peak = 0;
 };

@@ -6,6 +6,11 @@
 //          + sum over weights    price * bytes on the busiest rank
 //                                                     (AddWeights, WeightPrice)
 //          + sum over results    time of making them whole      (AddResults)
+// and for training, for every value that has a gradient,
+//          + what the gradient goes through where the value is resharded
+//                                                       (Reshard)
+//          + the sum over ranks behind tp.copy, paid once per value
+//                                                       (CopyMicroseconds)
 // subject to: a use gets what its strategy asks for (AddReshards, infinite
 // costs where the reshard table says impossible); a weight lies one way at
 // rest and is gathered at a use only where nothing else is possible.
@@ -20,6 +25,7 @@
 #include "ir/text.h"
 #include "passes/candidates.h"
 #include "passes/cost_network.h"
+#include "passes/gradients.h"
 #include "passes/pass.h"
 
 namespace tp {
@@ -28,13 +34,23 @@ namespace {
 constexpr double kInfinity = std::numeric_limits<double>::infinity();
 // A weight that must be gathered at each use is the last resort.
 constexpr double kWeightGatherFactor = 100;
+// Backward computes a gradient per operand: twice what forward does.
+constexpr double kForwardAndBackward = 3;
+
+// What a use asks for: a placement, for training perhaps through tp.copy.
+struct Want {
+  Placement placement;
+  bool copy = false;
+};
 
 class Search {
  public:
   Search(Module& module, Function& function, int axis,
          const PassContext& context)
       : module_(module), function_(function), axis_(axis),
-        axis_size_(module.mesh().axis(axis).size), context_(context) {}
+        axis_size_(module.mesh().axis(axis).size), context_(context) {
+    if (context.train) has_gradient_ = ValuesWithGradients(function);
+  }
 
   absl::Status Run() {
     TP_ASSIGN_OR_RETURN(candidates_,
@@ -65,8 +81,12 @@ class Search {
   void AddOps() {
     for (const OpCandidates& entry : candidates_.ops) {
       std::vector<double> costs;
+      const bool differentiated =
+          entry.op->num_results() > 0 &&
+          has_gradient_.contains(entry.op->result());
       for (const Strategy& strategy : entry.strategies)
-        costs.push_back(StrategyMicroseconds(context_.cost, *entry.op, strategy,
+        costs.push_back((differentiated ? kForwardAndBackward : 1) *
+                        StrategyMicroseconds(context_.cost, *entry.op, strategy,
                                              axis_size_,
                                              module_.assumptions()));
       network_.AddVariable(std::move(costs));
@@ -98,7 +118,9 @@ class Search {
                              context_.cost, entry.op->result(i)->type(),
                              strategy.results[i], Placement::Replicate(),
                              axis_size_, module_.assumptions()));
-    return 8 * dearest / (matrix_bytes / matrices);
+    // Training adds what the gradient goes through.
+    const double gathers = context_.train ? 16 : 8;
+    return gathers * dearest / (matrix_bytes / matrices);
   }
 
   // What the busiest rank holds of a split weight. Up to 15 % above an even
@@ -170,23 +192,41 @@ class Search {
     const bool gathers = Communicates(Transition(from, to, axis_size_));
     if (weight && gathers) return cost * kWeightGatherFactor;
     if (weight) return 0;  // done once, when the files are written
+    if (cost > 0 && has_gradient_.contains(value))
+      cost += ReshardMicroseconds(context_.cost, value->type(),
+                                  GradientPlacement(to),
+                                  GradientPlacement(from), axis_size_,
+                                  module_.assumptions());
     return cost;
   }
 
-  // Distinct placements that a strategy asks of the operands of one use.
-  std::vector<Placement> Wanted(const Use& use, int strategy) const {
-    std::vector<Placement> wanted;
+  double CopyMicroseconds(const Value* value) const {
+    return ReshardMicroseconds(context_.cost, value->type(),
+                               Placement::Partial(), Placement::Replicate(),
+                               axis_size_, module_.assumptions());
+  }
+
+  // What a strategy asks of the operands of one use, each once.
+  std::vector<Want> Wanted(const Use& use, int strategy) const {
+    std::vector<Want> wanted;
     const Strategy& chosen = candidates_.ops[use.op].strategies[strategy];
-    for (int operand : use.operands)
-      if (!Contains(wanted, chosen.operands[operand]))
-        wanted.push_back(chosen.operands[operand]);
+    for (int operand : use.operands) {
+      const bool copy =
+          NeedsCopy(chosen, operand) &&
+          has_gradient_.contains(candidates_.ops[use.op].op->operand(operand));
+      Add(wanted, {chosen.operands[operand], copy});
+    }
     return wanted;
   }
 
-  bool Contains(llvm::ArrayRef<Placement> list, const Placement& item) const {
-    return llvm::any_of(list, [&](const Placement& other) {
-      return SameLayout(other, item, axis_size_);
+  bool Contains(llvm::ArrayRef<Want> list, const Want& item) const {
+    return llvm::any_of(list, [&](const Want& other) {
+      return other.copy == item.copy &&
+             SameLayout(other.placement, item.placement, axis_size_);
     });
+  }
+  void Add(std::vector<Want>& list, const Want& item) const {
+    if (!Contains(list, item)) list.push_back(item);
   }
 
   // The costs between a value's maker, which gives `given[choice]`, and its
@@ -200,21 +240,33 @@ class Search {
       AddDirect(value, maker, given, uses[0], weight);
       return;
     }
-    std::vector<Placement> targets;
+    std::vector<Want> targets;
     for (const Use& use : uses)
       for (int s = 0; s < network_.domain(use.op); ++s)
-        for (const Placement& wanted : Wanted(use, s))
-          if (!Contains(targets, wanted)) targets.push_back(wanted);
-    for (const Placement& target : targets) {
+        for (const Want& wanted : Wanted(use, s)) {
+          // A copy is made of the whole value.
+          if (wanted.copy) Add(targets, {wanted.placement, false});
+          Add(targets, wanted);
+        }
+    int whole = -1;  // the variable of the whole value
+    for (const Want& target : targets) {
       std::vector<double> made(given.size() * 2, 0);
-      bool free = true;
-      for (size_t g = 0; g < given.size(); ++g) {
-        made[g * 2 + 1] = Reshard(value, given[g], target, weight);
+      bool free = !target.copy;
+      for (size_t g = 0; g < given.size() && !target.copy; ++g) {
+        made[g * 2 + 1] = Reshard(value, given[g], target.placement, weight);
         free &= made[g * 2 + 1] == 0;
       }
       if (free) continue;  // there whatever is chosen
-      const int available = network_.AddVariable({0, 0});
-      network_.AddPair(maker, available, std::move(made));
+      int available = -1;
+      if (target.copy) {
+        available = network_.AddVariable({0, CopyMicroseconds(value)});
+        if (whole >= 0)
+          network_.AddPair(whole, available, {0, kInfinity, 0, 0});
+      } else {
+        available = network_.AddVariable({0, 0});
+        network_.AddPair(maker, available, std::move(made));
+        if (target.placement.is_replicate()) whole = available;
+      }
       for (const Use& use : uses) {
         std::vector<double> costs(network_.domain(use.op) * 2, 0);
         bool wanted_at_all = false;
@@ -236,8 +288,10 @@ class Search {
     std::vector<double> costs(given.size() * domain, 0);
     for (size_t g = 0; g < given.size(); ++g)
       for (int s = 0; s < domain; ++s)
-        for (const Placement& wanted : Wanted(use, s))
-          costs[g * domain + s] += Reshard(value, given[g], wanted, weight);
+        for (const Want& wanted : Wanted(use, s))
+          costs[g * domain + s] +=
+              Reshard(value, given[g], wanted.placement, weight) +
+              (wanted.copy ? CopyMicroseconds(value) : 0);
     network_.AddPair(maker, use.op, std::move(costs));
   }
 
@@ -288,6 +342,7 @@ class Search {
   CostNetwork network_;  // variable i < ops.size() is op i
   std::vector<int> argument_variable_;
   llvm::DenseMap<const Value*, std::vector<Use>> uses_;
+  llvm::DenseSet<const Value*> has_gradient_;  // empty unless training
 };
 
 }  // namespace

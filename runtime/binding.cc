@@ -1,5 +1,6 @@
 #include "runtime/binding.h"
 
+#include <numeric>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
@@ -36,6 +37,11 @@ class Binder {
       TP_RETURN_IF_ERROR(BindArguments());
     } else {
       bound_.kernel = TpKernel(instruction_.kind);
+      if (op_.attribute("segment") != nullptr) {
+        TP_ASSIGN_OR_RETURN(bound_.offset, Integer("segment"));
+        TP_RETURN_IF_ERROR(BindBoundary());
+        return std::move(bound_);
+      }
       TP_RETURN_IF_ERROR(BindResult());
       TP_RETURN_IF_ERROR(BindTp());
     }
@@ -90,7 +96,10 @@ class Binder {
   absl::Status BindTp() {
     switch (instruction_.kind) {
       case InstructionKind::kAten:
+      case InstructionKind::kCopy:
         return absl::OkStatus();
+      case InstructionKind::kDropoutMask:
+        return BindMask();
       case InstructionKind::kSym: {
         TP_ASSIGN_OR_RETURN(bound_.offset, Integer("value"));
         return absl::OkStatus();
@@ -99,6 +108,9 @@ class Binder {
         TP_ASSIGN_OR_RETURN(bound_.offset, Integer("offset"));
         if (op_.attribute("num_embeddings") != nullptr) {
           TP_ASSIGN_OR_RETURN(bound_.vocabulary, Integer("num_embeddings"));
+        }
+        if (op_.attribute("padding_idx") != nullptr) {
+          TP_ASSIGN_OR_RETURN(bound_.padding, Integer("padding_idx"));
         }
         return absl::OkStatus();
       }
@@ -169,6 +181,82 @@ class Binder {
     TP_ASSIGN_OR_RETURN(box.offset, extent.offset.Evaluate(symbols_));
     TP_ASSIGN_OR_RETURN(box.extent, extent.extent.Evaluate(symbols_));
     return box;
+  }
+
+  absl::StatusOr<std::vector<int64_t>> Integers(const Attribute* attribute) {
+    auto sizes = attribute ? attribute->AsInts() : std::nullopt;
+    if (!sizes) return absl::InvalidArgumentError("needs a list of integers");
+    std::vector<int64_t> values;
+    for (const SymExpr& size : *sizes) {
+      TP_ASSIGN_OR_RETURN(int64_t value, size.Evaluate(symbols_));
+      values.push_back(value);
+    }
+    return values;
+  }
+
+  // Which inputs of a segment leave lets go, and refill gives back.
+  absl::Status BindBoundary() {
+    if (op_.attribute("frees") != nullptr) {
+      TP_ASSIGN_OR_RETURN(bound_.segment_inputs,
+                          Integers(op_.attribute("frees")));
+    }
+    if (op_.attribute("input") != nullptr) {
+      TP_ASSIGN_OR_RETURN(int64_t input, Integer("input"));
+      bound_.segment_inputs.push_back(input);
+    }
+    return absl::OkStatus();
+  }
+
+  absl::Status BindMask() {
+    TP_ASSIGN_OR_RETURN(bound_.offset, Integer("number"));
+    bound_.probability = op_.FloatOr("p", 0.5);
+    TP_ASSIGN_OR_RETURN(std::vector<int64_t> whole,
+                        Integers(op_.attribute("of")));
+    if (whole.size() != bound_.dims.size()) {
+      return absl::InvalidArgumentError("'of' has other dims than 'size'");
+    }
+    int64_t stride = 1;
+    bound_.global_strides.resize(whole.size());
+    for (size_t dim = whole.size(); dim-- > 0; stride *= whole[dim]) {
+      bound_.global_strides[dim] = stride;
+    }
+    for (int64_t size : whole) {
+      std::vector<int64_t>& indices = bound_.global_indices.emplace_back(size);
+      std::iota(indices.begin(), indices.end(), 0);
+    }
+    const Attribute* parts = op_.attribute("parts");
+    if (parts != nullptr && parts->is_list()) {
+      for (const Attribute& part : parts->as_list()) {
+        TP_ASSIGN_OR_RETURN(std::vector<int64_t> box, Integers(&part));
+        TP_RETURN_IF_ERROR(KeepPart(box));
+      }
+    }
+    for (size_t dim = 0; dim < whole.size(); ++dim) {
+      if (static_cast<int64_t>(bound_.global_indices[dim].size()) !=
+          bound_.dims[dim]) {
+        return absl::InvalidArgumentError("'parts' do not give 'size'");
+      }
+    }
+    return absl::OkStatus();
+  }
+
+  // [dim, left, size, right, offset, extent]: keeps those indices of a dim.
+  absl::Status KeepPart(const std::vector<int64_t>& box) {
+    if (box.size() != 6 || box[0] < 0 ||
+        box[0] >= static_cast<int64_t>(bound_.dims.size())) {
+      return absl::InvalidArgumentError(
+          "a part is [dim, left, size, right, offset, extent]");
+    }
+    const std::vector<int64_t> all = bound_.global_indices[box[0]];
+    std::vector<int64_t> kept;
+    for (size_t i = 0; i < all.size(); ++i) {
+      const auto index = static_cast<int64_t>(i);
+      const int64_t middle = index / box[3] % box[2];
+      if (middle >= box[4] && middle < box[4] + box[5])
+        kept.push_back(all[i]);
+    }
+    bound_.global_indices[box[0]] = std::move(kept);
+    return absl::OkStatus();
   }
 
   absl::Status BindSlice() {

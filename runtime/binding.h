@@ -15,7 +15,10 @@ struct BoundInstruction;
 struct Frame {
   std::vector<at::Tensor>& registers;
   c10::Stack& stack;
-  RankTimes* times;  // null: do not measure
+  RankTimes* times;      // null: do not measure
+  Tape* tape = nullptr;  // null: nothing is differentiated
+  uint64_t random_key = 0;
+  bool evaluate = false;  // dropout drops nothing
 };
 
 using Kernel = absl::Status (*)(Frame&, const BoundInstruction&);
@@ -48,14 +51,19 @@ struct BoundInstruction {
   std::vector<EmptyValue> empty;  // one per result, where no kernel runs
   double identity = 0;            // the value of those
   int64_t random_number = -1;     // of a random op, among those of the program
-  mutable uint64_t draws = 0;     // how often it ran
-  int64_t offset = 0;             // of tp.embedding_shard
+  int64_t offset = 0;  // of tp.embedding_shard; a segment's number
   int64_t vocabulary = -1;
+  int64_t padding = -1;  // the row of the whole table without a gradient
   // Collectives.
   Communicator* communicator = nullptr;
   ReduceOp reduce = ReduceOp::kSum;
   ShardLayout shard;
   AllToAllLayout all_to_all;
+  std::vector<int64_t> segment_inputs;  // let go or given back
+  // tp.dropout_mask: the global index of each index of each dim.
+  std::vector<std::vector<int64_t>> global_indices;
+  std::vector<int64_t> global_strides;
+  double probability = 0;
   SliceBox slice;           // tp.slice, and the second half of a same-dim move
   int64_t moved_bytes = 0;  // of the whole tensor
 };

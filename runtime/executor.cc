@@ -199,8 +199,9 @@ absl::Status Executor::RunHoisted(Binding& binding) {
   return absl::OkStatus();
 }
 
-absl::Status Executor::Execute(Binding& binding, RankTimes* times) {
-  Frame frame{binding.registers, stack_, times};
+absl::Status Executor::Execute(Binding& binding, const RunOptions& options) {
+  Frame frame{binding.registers, stack_, options.times, options.tape,
+              options.random_key, options.evaluate};
   const BoundInstruction* current = nullptr;
   absl::Status status = CatchTorch([&] {
     for (const BoundInstruction& bound : binding.code) {
@@ -226,7 +227,8 @@ absl::Status Executor::Execute(Binding& binding, RankTimes* times) {
 }
 
 absl::StatusOr<std::vector<at::Tensor>> Executor::Run(
-    llvm::ArrayRef<at::Tensor> inputs, const Sizes& sizes, RankTimes* times) {
+    llvm::ArrayRef<at::Tensor> inputs, const Sizes& sizes,
+    const RunOptions& options) {
   if (inputs.size() != program_->inputs().size()) {
     return absl::InvalidArgumentError(absl::StrCat(
         "needs ", program_->inputs().size(), " inputs, got ", inputs.size()));
@@ -238,7 +240,7 @@ absl::StatusOr<std::vector<at::Tensor>> Executor::Run(
   for (size_t i = 0; i < inputs.size(); ++i) {
     registers[program_->inputs()[i].reg] = inputs[i];
   }
-  absl::Status status = Execute(*binding, times);
+  absl::Status status = Execute(*binding, options);
   std::vector<at::Tensor> results;
   if (status.ok()) {
     for (int reg : program_->results()) results.push_back(registers[reg]);
@@ -263,8 +265,8 @@ absl::StatusOr<std::vector<at::Tensor>> Executor::Run(
       }
     }
   }
-  if (times != nullptr) {
-    times->total +=
+  if (options.times != nullptr) {
+    options.times->total +=
         std::chrono::duration<double>(std::chrono::steady_clock::now() - start)
             .count();
   }

@@ -44,6 +44,20 @@ struct RankTimes {
 };
 
 struct Binding;
+struct Tape;
+
+struct RunOptions {
+  // Where the time went, added up. Ranks then also meet before each
+  // collective so that waiting can be told from communicating; all ranks have
+  // to ask for it alike.
+  RankTimes* times = nullptr;
+  // Where @forward is recorded, and what @backward differentiates.
+  Tape* tape = nullptr;
+  // What random numbers depend on besides the op; equal on all ranks.
+  uint64_t random_key = 0;
+  // Dropout drops nothing.
+  bool evaluate = false;
+};
 
 class Executor {
  public:
@@ -55,12 +69,10 @@ class Executor {
   ~Executor();
 
   // `inputs` whole, in the order of program().inputs(). The results may
-  // share memory with inputs and weights and must not be written. With
-  // `times`, ranks also meet before each collective so that waiting can be
-  // told from communicating; all ranks have to ask for it alike.
+  // share memory with inputs and weights and must not be written.
   absl::StatusOr<std::vector<at::Tensor>> Run(llvm::ArrayRef<at::Tensor> inputs,
                                               const Sizes& sizes,
-                                              RankTimes* times = nullptr);
+                                              const RunOptions& options = {});
 
   const Program& program() const { return *program_; }
 
@@ -70,7 +82,7 @@ class Executor {
   std::vector<bool> FindUnread(const std::vector<bool>& is_packed);
   absl::StatusOr<Binding*> Bind(const Sizes& sizes);
   absl::Status RunHoisted(Binding& binding);
-  absl::Status Execute(Binding& binding, RankTimes* times);
+  absl::Status Execute(Binding& binding, const RunOptions& options);
 
   std::shared_ptr<const Program> program_;
   std::vector<at::Tensor> weights_;  // undefined where only packed is read

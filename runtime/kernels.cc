@@ -10,11 +10,18 @@
 #include "ir/status.h"
 #include "runtime/binding.h"
 #include "runtime/packed_linear.h"
+#include "runtime/random_op.h"
+#include "runtime/train/tape.h"
 
 namespace tp {
 namespace {
 
 using Clock = std::chrono::steady_clock;
+
+// Whether a graph is recorded for the backward pass.
+bool IsRecording(const Frame& frame) {
+  return frame.tape != nullptr && at::GradMode::is_enabled();
+}
 
 double Seconds(Clock::duration duration) {
   return std::chrono::duration<double>(duration).count();
@@ -139,9 +146,30 @@ absl::Status RunSlice(Frame& frame, const BoundInstruction& bound) {
   return absl::OkStatus();
 }
 
+absl::Status RunCopy(Frame& frame, const BoundInstruction& bound) {
+  Put(frame, bound, Take(frame, bound.instruction->operands[0]));
+  return absl::OkStatus();
+}
+
 absl::Status RunSym(Frame& frame, const BoundInstruction& bound) {
   Put(frame, bound, at::scalar_tensor(bound.offset, at::kLong));
   return absl::OkStatus();
+}
+
+// The same by ops that autograd knows. A row of another rank is a zero, whose
+// gradient goes nowhere.
+at::Tensor EmbeddingShardWithGradient(const at::Tensor& table,
+                                      const at::Tensor& ids,
+                                      const BoundInstruction& bound) {
+  const at::Tensor own = ids - bound.offset;
+  const at::Tensor elsewhere = own.lt(0).logical_or_(own.ge(table.size(0)));
+  if (table.size(0) == 0) return EmptyResult(bound, table).zero_();
+  const int64_t padding = bound.padding - bound.offset;
+  const bool pads =
+      bound.padding >= 0 && padding >= 0 && padding < table.size(0);
+  return at::embedding(table, own.masked_fill(elsewhere, 0),
+                       pads ? padding : -1)
+      .masked_fill(elsewhere.unsqueeze(-1), 0);
 }
 
 absl::Status RunEmbeddingShard(Frame& frame, const BoundInstruction& bound) {
@@ -149,8 +177,22 @@ absl::Status RunEmbeddingShard(Frame& frame, const BoundInstruction& bound) {
       Take(frame, bound.instruction->operands[0]).contiguous();
   const at::Tensor ids =
       Take(frame, bound.instruction->operands[1]).to(at::kLong).contiguous();
-  at::Tensor out = EmptyResult(bound, table);
+  const int64_t* id = ids.const_data_ptr<int64_t>();
+  for (int64_t i = 0; i < ids.numel(); ++i) {
+    if (id[i] < 0 || (bound.vocabulary >= 0 && id[i] >= bound.vocabulary)) {
+      return absl::InvalidArgumentError(
+          absl::StrCat("index ", id[i], " is outside of the embedding table",
+                       bound.vocabulary >= 0
+                           ? absl::StrCat(" of ", bound.vocabulary, " rows")
+                           : ""));
+    }
+  }
   const int64_t rows = table.size(0);
+  if (IsRecording(frame) && table.requires_grad()) {
+    Put(frame, bound, EmbeddingShardWithGradient(table, ids, bound));
+    return absl::OkStatus();
+  }
+  at::Tensor out = EmptyResult(bound, table);
   const size_t row_bytes =
       static_cast<size_t>(table.numel() / std::max<int64_t>(rows, 1)) *
       table.element_size();
@@ -159,15 +201,7 @@ absl::Status RunEmbeddingShard(Frame& frame, const BoundInstruction& bound) {
   const size_t out_row_bytes =
       static_cast<size_t>(bound.dims.empty() ? 1 : bound.dims.back()) *
       table.element_size();
-  const int64_t* id = ids.const_data_ptr<int64_t>();
   for (int64_t i = 0; i < ids.numel(); ++i, to += out_row_bytes) {
-    if (id[i] < 0 || (bound.vocabulary >= 0 && id[i] >= bound.vocabulary)) {
-      return absl::InvalidArgumentError(
-          absl::StrCat("index ", id[i], " is outside of the embedding table",
-                       bound.vocabulary >= 0
-                           ? absl::StrCat(" of ", bound.vocabulary, " rows")
-                           : ""));
-    }
     const int64_t row = id[i] - bound.offset;
     if (row >= 0 && row < rows) {
       std::memcpy(to, from + row * row_bytes, row_bytes);
@@ -204,6 +238,8 @@ void PushList(Frame& frame, const BoundInstruction& bound,
 
 // The operator to call, and whether its first two arguments change places.
 const InPlace* ChooseInPlace(const Frame& frame, const Instruction& i) {
+  // Overwriting a value of a graph would only make the graph longer.
+  if (IsRecording(frame)) return nullptr;
   for (const InPlace& choice : i.in_place) {
     const at::Tensor& reused = frame.registers[i.operands[choice.operand].reg];
     if (OwnsMemory(reused) && reused.is_non_overlapping_and_dense()) {
@@ -335,6 +371,18 @@ Kernel TpKernel(InstructionKind kind) {
       return &RunAllToAll;
     case InstructionKind::kSlice:
       return &RunSlice;
+    case InstructionKind::kCopy:
+      return &RunCopy;
+    case InstructionKind::kEnter:
+      return &RunEnter;
+    case InstructionKind::kLeave:
+      return &RunLeave;
+    case InstructionKind::kSegmentGrad:
+      return &RunSegmentGrad;
+    case InstructionKind::kRefill:
+      return &RunRefill;
+    case InstructionKind::kDropoutMask:
+      return &RunDropoutMask;
     case InstructionKind::kSym:
       return &RunSym;
     case InstructionKind::kEmbeddingShard:

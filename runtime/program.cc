@@ -49,6 +49,12 @@ std::optional<InstructionKind> TpKind(llvm::StringRef name) {
       {"tp.reduce_scatter", InstructionKind::kReduceScatter},
       {"tp.all_to_all", InstructionKind::kAllToAll},
       {"tp.slice", InstructionKind::kSlice},
+      {"tp.copy", InstructionKind::kCopy},
+      {"tp.enter", InstructionKind::kEnter},
+      {"tp.leave", InstructionKind::kLeave},
+      {"tp.segment_grad", InstructionKind::kSegmentGrad},
+      {"tp.refill", InstructionKind::kRefill},
+      {"tp.dropout_mask", InstructionKind::kDropoutMask},
       {"tp.sym", InstructionKind::kSym},
       {"tp.embedding_shard", InstructionKind::kEmbeddingShard},
   };
@@ -56,6 +62,12 @@ std::optional<InstructionKind> TpKind(llvm::StringRef name) {
     if (name == row) return kind;
   }
   return std::nullopt;
+}
+
+bool IsBoundary(InstructionKind kind) {
+  return kind == InstructionKind::kEnter || kind == InstructionKind::kLeave ||
+         kind == InstructionKind::kSegmentGrad ||
+         kind == InstructionKind::kRefill;
 }
 
 std::string SourceOf(const Location& location) {
@@ -98,7 +110,8 @@ bool IsRandom(const Op& op) {
 class ProgramBuilder {
  public:
   ProgramBuilder(Program& program, at::Device device)
-      : program_(program), device_(device) {}
+      : program_(program), device_(device),
+        is_trained_(program.module().function("backward") != nullptr) {}
 
   absl::Status Build(const Function& function) {
     AddArguments(function);
@@ -124,9 +137,11 @@ class ProgramBuilder {
   }
 
  private:
-  int NewRegister(const Value* value, bool constant) {
+  // `lasting`: nothing frees it. `fixed`: equal in every call of equal sizes.
+  int NewRegister(const Value* value, bool lasting, bool fixed) {
     const int reg = static_cast<int>(program_.constant_.size());
-    program_.constant_.push_back(constant);
+    program_.constant_.push_back(lasting);
+    fixed_.push_back(fixed);
     registers_[value] = reg;
     return reg;
   }
@@ -135,7 +150,9 @@ class ProgramBuilder {
     const auto& arguments = function.body().arguments();
     for (size_t i = 0; i < arguments.size(); ++i) {
       const ArgumentInfo& info = function.arguments()[i];
-      const int reg = NewRegister(arguments[i].get(), info.is_weight());
+      const bool changes = is_trained_ && info.is_trainable();
+      const int reg = NewRegister(arguments[i].get(), info.is_weight(),
+                                  info.is_weight() && !changes);
       auto& list = info.is_weight() ? program_.weights_ : program_.inputs_;
       list.push_back({info, arguments[i]->type(), reg});
     }
@@ -149,7 +166,7 @@ class ProgramBuilder {
     instruction.op = &op;
     instruction.module_path = op.location().module_path;
     instruction.source = SourceOf(op.location());
-    bool constant = true;
+    bool fixed = true;
     for (const Value* value : op.operands()) {
       Operand operand;
       if (value != nullptr) {
@@ -158,16 +175,16 @@ class ProgramBuilder {
           return absl::InvalidArgumentError("uses a value before it is made");
         }
         operand.reg = found->second;
-        constant = constant && program_.constant_[operand.reg];
+        fixed = fixed && fixed_[operand.reg];
       }
       instruction.operands.push_back(operand);
     }
     TP_RETURN_IF_ERROR(SetKernel(op, instruction));
-    instruction.hoisted =
-        constant && !IsCollective(instruction.kind) && !IsRandom(op);
+    instruction.hoisted = fixed && !IsCollective(instruction.kind) &&
+                          !IsBoundary(instruction.kind) && !IsRandom(op);
     for (int i = 0; i < op.num_results(); ++i) {
       instruction.results.push_back(
-          NewRegister(op.result(i), instruction.hoisted));
+          NewRegister(op.result(i), instruction.hoisted, instruction.hoisted));
     }
     program_.instructions_.push_back(std::move(instruction));
     return absl::OkStatus();
@@ -176,7 +193,9 @@ class ProgramBuilder {
   absl::Status SetKernel(const Op& op, Instruction& instruction) {
     if (std::optional<InstructionKind> kind = TpKind(op.name())) {
       instruction.kind = *kind;
+      if (IsBoundary(*kind)) return absl::OkStatus();
       const int operands = *kind == InstructionKind::kSym              ? 0
+                           : *kind == InstructionKind::kDropoutMask    ? 0
                            : *kind == InstructionKind::kEmbeddingShard ? 2
                                                                        : 1;
       if (op.num_operands() != operands || op.num_results() != 1 ||
@@ -292,6 +311,8 @@ class ProgramBuilder {
 
   Program& program_;
   at::Device device_;
+  const bool is_trained_;
+  std::vector<bool> fixed_;  // by register
   llvm::DenseMap<const Value*, int> registers_;
   int64_t num_collectives_ = 0;
 };

@@ -47,8 +47,14 @@ enum class InstructionKind : uint8_t {
   kReduceScatter,
   kAllToAll,
   kSlice,
+  kCopy,
   kSym,
   kEmbeddingShard,
+  kEnter,        // of a segment that is differentiated
+  kLeave,
+  kSegmentGrad,
+  kRefill,
+  kDropoutMask,
 };
 
 struct Instruction {

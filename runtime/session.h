@@ -5,16 +5,15 @@
 #ifndef TP_RUNTIME_SESSION_H_
 #define TP_RUNTIME_SESSION_H_
 
-#include <functional>
 #include <memory>
 #include <string>
 #include <vector>
 
 #include "absl/status/statusor.h"
-#include "absl/time/time.h"
 #include "runtime/executor.h"
+#include "runtime/local_weights.h"
 #include "runtime/package_reader.h"
-#include "runtime/rank_threads.h"
+#include "runtime/rank_group.h"
 #include "runtime/run_inputs.h"
 #include "runtime/tensor_io.h"
 
@@ -23,10 +22,7 @@ namespace tp {
 struct SessionOptions {
   OpenOptions package;
   ExecutorOptions executor;
-  // Threads inside each rank's ATen ops; 0: cores / ranks, at least 1.
-  int threads = 0;
-  // How long a collective waits for the other ranks.
-  absl::Duration timeout = absl::Seconds(60);
+  RankGroupOptions group;
   // Runs in f64: weights are converted, and f32, f16 and bf16 in the programs
   // become f64.
   bool f64 = false;
@@ -54,9 +50,9 @@ class Session {
   absl::StatusOr<std::vector<at::Tensor>> Run(
       const NamedTensors& inputs, std::vector<RankTimes>* times = nullptr);
 
-  const Mesh& mesh() const { return mesh_; }
+  const Mesh& mesh() const { return group_->mesh(); }
   int num_ranks() const { return static_cast<int>(ranks_.size()); }
-  int threads_per_rank() const { return threads_; }
+  int threads_per_rank() const { return group_->threads_per_rank(); }
   const std::vector<ProgramArgument>& inputs() const;
   const std::vector<std::string>& notes() const { return notes_; }
   // Bytes of the local weights of a rank.
@@ -64,15 +60,10 @@ class Session {
 
  private:
   struct Rank {
-    std::unique_ptr<Communicator> world;
-    std::vector<std::unique_ptr<Communicator>> groups;  // of 2 or more axes
     std::unique_ptr<Executor> executor;
     int64_t weight_bytes = 0;
-    absl::StatusOr<std::vector<at::Tensor>> outputs = std::vector<at::Tensor>();
+    std::vector<at::Tensor> outputs;
   };
-  using WeightLoader = std::function<absl::StatusOr<std::vector<at::Tensor>>(
-      int rank, const Program&)>;
-
   Session() = default;
   absl::Status Start(std::vector<std::shared_ptr<const Module>> programs,
                      const WeightLoader& load);
@@ -81,12 +72,10 @@ class Session {
   absl::Status CompareReplicas() const;
 
   SessionOptions options_;
-  Mesh mesh_;
-  int threads_ = 1;
   std::vector<std::string> notes_;
   std::vector<Rank> ranks_;
-  absl::Status broken_;
-  std::unique_ptr<RankThreads> rank_threads_;  // last: joined first
+  uint64_t runs_ = 0;
+  std::unique_ptr<RankGroup> group_;  // last: joined first
 };
 
 }  // namespace tp

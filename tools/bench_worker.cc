@@ -4,17 +4,22 @@
 //   check CASE          first run, against the expected outputs
 //                       -> {"first_output": unix seconds, "error": ...}
 //   forward CASE N      N timed runs after one untimed -> {"ms": [...]}
+//   train CASE          the losses of three SGD steps against the expected ones
+//                       -> {"error": of how far two steps moved the loss}
+//   step CASE N         N timed steps after one untimed -> {"ms": [...]}
 //   collectives CASE forward  -> {"counts": {...}, "bytes": n} of rank 0
 //   memory              -> {"peak_mb": [...], "now_mb": [...]}
 //   quit
 //
-// PACKAGES/CASE is the package of a case, WORK/MODEL/CASE.inputs.safetensors
+// PACKAGES/CASE is the package of a case, PACKAGES/CASE.train the one made
+// with --train; WORK/MODEL/CASE.inputs.safetensors
 // and .outputs.safetensors its tensors. One package is open at a time.
 #include <ATen/ATen.h>
 #include <malloc.h>
 
 #include <algorithm>
 #include <chrono>
+#include <cmath>
 #include <cstdio>
 #include <fstream>
 #include <iostream>
@@ -29,6 +34,7 @@
 #include "llvm/Support/raw_ostream.h"
 #include "runtime/session.h"
 #include "runtime/tensor_io.h"
+#include "runtime/train/train_session.h"
 #include "tools/command_line.h"
 #include "tools/compare_outputs.h"
 
@@ -41,6 +47,7 @@ struct Options {
   std::string work;
   std::string model;
   std::string packages;
+  double lr = 0.02;  // of training steps
   SessionOptions session;
 };
 
@@ -67,6 +74,12 @@ class Worker {
       return json::Object{{"peak_mb", json::Array{Megabytes("VmHWM")}},
                           {"now_mb", json::Array{Megabytes("VmRSS")}}};
     }
+    if (command == "train" || command == "step") {
+      int count = 1;
+      words >> count;
+      TP_RETURN_IF_ERROR(OpenForTraining(name, command == "train"));
+      return command == "train" ? Train(name) : Steps(count);
+    }
     if (command == "check" || command == "forward" ||
         command == "collectives") {
       TP_RETURN_IF_ERROR(Open(name));
@@ -88,9 +101,7 @@ class Worker {
 
   absl::Status Open(const std::string& name) {
     if (name == open_) return absl::OkStatus();
-    open_.clear();
-    session_.reset();
-    malloc_trim(0);
+    Close();
     TP_ASSIGN_OR_RETURN(
         session_, Session::Open(absl::StrCat(options_.packages, "/", name),
                                 options_.session));
@@ -104,6 +115,77 @@ class Worker {
     }
     open_ = name;
     return absl::OkStatus();
+  }
+
+  void Close() {
+    open_.clear();
+    session_.reset();
+    training_.reset();
+    malloc_trim(0);
+  }
+
+  absl::Status OpenForTraining(const std::string& name, bool anew) {
+    const std::string key = absl::StrCat(name, ".train");
+    if (key == open_ && !anew) return absl::OkStatus();
+    Close();
+    TrainOptions options;
+    options.group = options_.session.group;
+    TP_ASSIGN_OR_RETURN(
+        training_,
+        TrainSession::Open(absl::StrCat(options_.packages, "/", key), options));
+    TP_ASSIGN_OR_RETURN(inputs_, ReadTensors(File(name, "inputs")));
+    open_ = key;
+    return absl::OkStatus();
+  }
+
+  // One step of SGD; returns the loss before it.
+  absl::StatusOr<double> Step() {
+    TP_ASSIGN_OR_RETURN(std::vector<at::Tensor> outputs,
+                        training_->ForwardBackward(inputs_));
+    TP_RETURN_IF_ERROR(training_->FinishGradients());
+    TP_RETURN_IF_ERROR(
+        training_->OnRanks([this](int, RankTraining& training) {
+          for (size_t i = 0; i < training.parameters.size(); ++i) {
+            at::Tensor& gradient = training.gradients[i];
+            if (!gradient.defined()) continue;
+            training.parameters[i].value.add_(gradient, -options_.lr);
+            gradient.reset();
+          }
+          return absl::OkStatus();
+        }));
+    return outputs[0].to(at::kDouble).item<double>();
+  }
+
+  absl::StatusOr<json::Object> Train(const std::string& name) {
+    TP_ASSIGN_OR_RETURN(NamedTensors expected,
+                        ReadTensors(File(name, "outputs")));
+    for (const auto& [key, tensor] : expected) {
+      if (key != "losses") continue;
+      const at::Tensor losses = tensor.to(at::kDouble).contiguous();
+      double error = 0;
+      for (int64_t i = 0; i < losses.numel(); ++i) {
+        TP_ASSIGN_OR_RETURN(double loss, Step());
+        error = std::max(error, std::abs(loss - losses[i].item<double>()));
+      }
+      const double moved = std::abs(losses[0].item<double>() -
+                                    losses[losses.numel() - 1].item<double>());
+      return json::Object{{"error", error / moved}};
+    }
+    return absl::InvalidArgumentError(
+        absl::StrCat(File(name, "outputs"), " has no losses"));
+  }
+
+  absl::StatusOr<json::Object> Steps(int count) {
+    json::Array times;
+    for (int i = -1; i < count; ++i) {
+      const auto start = std::chrono::steady_clock::now();
+      TP_RETURN_IF_ERROR(Step().status());
+      const std::chrono::duration<double, std::milli> took =
+          std::chrono::steady_clock::now() - start;
+      if (i >= 0) times.push_back(took.count());
+    }
+    malloc_trim(0);
+    return json::Object{{"ms", std::move(times)}};
   }
 
   absl::StatusOr<json::Object> Check(const std::string& name) {
@@ -154,22 +236,24 @@ class Worker {
   const Options options_;
   std::string open_;
   std::unique_ptr<Session> session_;
+  std::unique_ptr<TrainSession> training_;
   NamedTensors inputs_;
 };
 
 int Main(int argc, char** argv) {
   Options options;
-  options.session.threads = 1;
+  options.session.group.threads = 1;
   CommandLine line;
   line.String("--work", &options.work);
   line.String("--model", &options.model);
   line.String("--packages", &options.packages);
-  line.Int("--threads", &options.session.threads);
+  line.Double("--lr", &options.lr);
+  line.Int("--threads", &options.session.group.threads);
   std::vector<std::string> positional;
   if (absl::Status status = line.Parse(argc, argv, positional);
       !status.ok() || options.work.empty() || options.packages.empty()) {
     std::cerr << "tp-bench-worker --work WORK --model MODEL --packages DIR "
-                 "[--threads N]\n";
+                 "[--threads N] [--lr LR]\n";
     return static_cast<int>(ExitCode::kUsage);
   }
   Worker worker(std::move(options));

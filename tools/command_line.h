@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "absl/status/status.h"
+#include "absl/strings/match.h"
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/time/time.h"
@@ -32,6 +33,17 @@ class CommandLine {
       *target = text;
       return true;
     });
+  }
+  // A value that may be left out: only a word with that ending is one.
+  void OptionalString(const std::string& name, const std::string& ending,
+                      bool* given, std::string* target) {
+    flags_[name] = {true,
+                    [given, target](const std::string& text) {
+                      *given = true;
+                      *target = text;
+                      return true;
+                    },
+                    ending};
   }
   // May be given several times.
   void Strings(const std::string& name, std::vector<std::string>* target) {
@@ -88,6 +100,10 @@ class CommandLine {
       if (flag->second.takes_value) {
         if (equal != std::string::npos) {
           value = argument.substr(equal + 1);
+        } else if (!flag->second.ending.empty() &&
+                   (i + 1 == argc ||
+                    !absl::EndsWith(argv[i + 1], flag->second.ending))) {
+          // left out
         } else if (i + 1 < argc) {
           value = argv[++i];
         } else {
@@ -110,6 +126,7 @@ class CommandLine {
   struct Flag {
     bool takes_value = true;
     std::function<bool(const std::string&)> set;
+    std::string ending = {};  // of a value that may be left out
   };
   void Value(const std::string& name,
              std::function<bool(const std::string&)> set) {

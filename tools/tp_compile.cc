@@ -43,6 +43,14 @@ Splits a TorchScript model over N ranks and writes a package that tp-run runs.
   --mesh tp=N        the same, with the axis named
   --dynamic SPEC     names dims that vary: 'input_ids:0=batch,1=seq'
   --static           bakes every size in
+  --train            keeps parameters trainable: forward and backward passes of
+                     a model whose first output is a loss
+  --loss NAME        puts cross_entropy or mse around the first output
+  --labels NAME      the input that holds its labels
+  --shift N          position i is to predict the label at i + N (default 0)
+  --zero3 WHEN       shards at rest what the plan leaves whole: auto (when
+                     training), on or off
+  --zero3-keep       keeps what was gathered for forward until backward
   --config FILE      rules (YAML) that pin weights; the rest is searched
   --method NAME      the method to compile (default forward)
   --allow-op NAME    lets an operator through the archive check
@@ -73,6 +81,11 @@ struct Options {
   std::string dump_after;
   std::string stop_after;
   Mesh ranks;  // what --mesh or --tp says
+  bool train = false;
+  std::string zero3 = "auto";
+  bool zero3_keep = false;
+  LossOptions loss;
+  int shift = 0;
   bool static_sizes = false;
   bool plan_only = false;
   bool json = false;
@@ -114,9 +127,9 @@ absl::Status ParseMesh(const std::string& tp, Options& options) {
 
 // The passes up to and with `stop_after` (all of them if it is empty).
 absl::StatusOr<std::vector<std::string>> PassesToRun(
-    const std::string& stop_after) {
+    const std::string& stop_after, bool train) {
   std::vector<std::string> names;
-  for (const std::string& name : PlanPipeline()) {
+  for (const std::string& name : PlanPipeline(train)) {
     names.push_back(name);
     if (name == stop_after) return names;
   }
@@ -141,6 +154,12 @@ absl::Status ParseOptions(int argc, char** argv, Options& options) {
   line.String("-o", &options.output);
   line.String("--dump-after", &options.dump_after);
   line.String("--stop-after", &options.stop_after);
+  line.Switch("--train", &options.train);
+  line.String("--zero3", &options.zero3);
+  line.Switch("--zero3-keep", &options.zero3_keep);
+  line.String("--loss", &options.loss.kind);
+  line.String("--labels", &options.loss.labels);
+  line.Int("--shift", &options.shift);
   line.Switch("--static", &options.static_sizes);
   line.Switch("--plan-only", &options.plan_only);
   line.Switch("--json", &options.json);
@@ -155,11 +174,22 @@ absl::Status ParseOptions(int argc, char** argv, Options& options) {
     return absl::InvalidArgumentError("give exactly one MODEL.pt");
   options.model = positional[0];
   TP_RETURN_IF_ERROR(ParseMesh(tp, options));
+  if (options.loss.kind.empty() != options.loss.labels.empty())
+    return absl::InvalidArgumentError(
+        "--loss and --labels go together: --loss cross_entropy --labels NAME");
+  if (options.shift < 0)
+    return absl::InvalidArgumentError("--shift cannot be negative");
+  options.loss.shift = options.shift;
+  if (options.zero3 != "auto" && options.zero3 != "on" &&
+      options.zero3 != "off")
+    return absl::InvalidArgumentError("--zero3 is auto, on or off");
+  if (options.zero3 == "on" && !options.train)
+    return absl::InvalidArgumentError("--zero3 on needs --train");
   for (const std::string& argument : options.arguments)
     if (argument.find('=') == std::string::npos)
       return absl::InvalidArgumentError(
           absl::StrCat("--arg ", argument, ": write NAME=VALUE"));
-  TP_RETURN_IF_ERROR(PassesToRun(options.stop_after).status());
+  TP_RETURN_IF_ERROR(PassesToRun(options.stop_after, options.train).status());
   const bool prints_only = options.plan_only || !options.stop_after.empty();
   if (options.output.empty() && !prints_only)
     return absl::InvalidArgumentError(
@@ -242,10 +272,20 @@ absl::StatusOr<ExampleInputs> ReadExample(const std::string& path) {
   return example;
 }
 
-absl::StatusOr<ImportOptions> MakeImportOptions(const Options& options) {
+// Takes the labels of --loss out of an example: the model has no such input.
+void TakeLabels(LossOptions& loss, ExampleInputs& example) {
+  llvm::erase_if(example, [&](const ExampleTensor& tensor) {
+    if (loss.labels.empty() || tensor.name != loss.labels) return false;
+    loss.labels_dtype = tensor.dtype;
+    return true;
+  });
+}
+
+absl::StatusOr<ImportOptions> MakeImportOptions(Options& options) {
   ImportOptions import;
   for (const std::string& path : options.inputs) {
     TP_ASSIGN_OR_RETURN(ExampleInputs example, ReadExample(path));
+    TakeLabels(options.loss, example);
     import.examples.push_back(std::move(example));
   }
   for (const std::string& argument : options.arguments) {
@@ -254,6 +294,7 @@ absl::StatusOr<ImportOptions> MakeImportOptions(const Options& options) {
         {argument.substr(0, equal), argument.substr(equal + 1)});
   }
   import.dynamic = options.dynamic;
+  import.train = options.train;
   import.static_sizes = options.static_sizes;
   import.method = options.method;
   import.allow_ops = options.allow_ops;
@@ -283,7 +324,7 @@ std::vector<std::string> NotesOf(const PlanSummary& summary,
   return notes;
 }
 
-absl::Status Compile(const Options& options) {
+absl::Status Compile(Options& options) {
   Progress progress(options);
   if (!options.plan_only && options.stop_after.empty())
     TP_RETURN_IF_ERROR(CheckPackageTarget(options.output));
@@ -292,6 +333,10 @@ absl::Status Compile(const Options& options) {
   TP_ASSIGN_OR_RETURN(ImportedModel model,
                       ImportTorchScript(options.model, import));
   PassContext context;
+  context.train = options.train;
+  context.loss = options.loss;
+  context.zero3 = options.zero3 != "off";
+  context.zero3_keep = options.zero3_keep;
   if (!options.config.empty()) {
     TP_ASSIGN_OR_RETURN(context.rules, ReadConfig(options.config));
   }
@@ -306,7 +351,7 @@ absl::Status Compile(const Options& options) {
   };
   progress.Step("plan");
   TP_ASSIGN_OR_RETURN(std::vector<std::string> passes,
-                      PassesToRun(options.stop_after));
+                      PassesToRun(options.stop_after, options.train));
   TP_RETURN_IF_ERROR(RunPasses(*model.module, passes, context));
   TP_RETURN_IF_ERROR(dumped);
   if (!options.stop_after.empty()) {

@@ -25,6 +25,7 @@
 #include "runtime/tensor_io.h"
 #include "tools/command_line.h"
 #include "tools/compare_outputs.h"
+#include "tools/tp_run_grads.h"
 
 namespace tp {
 namespace {
@@ -42,6 +43,8 @@ Runs the package DIR that tp-compile wrote, one thread per rank.
   --arg NAME=VALUE     a number as an input of one element
   --verify MODEL.pt    compares every output with the unsharded model
   --verify-dtype f64   does both in f64, where rounding hides nothing
+  --grads [FILE]       of a package made with --train: gradients of output_0 by
+                       parameter name, written and, with --verify, compared
   --expect FILE        compares with the output_* tensors of FILE
   --tolerance T        largest error relative to the largest expected value
                        (default by dtype: f32 1e-4, f64 1e-9, f16 1e-2,
@@ -79,6 +82,8 @@ struct Options {
   double tolerance = 0;
   int bench = 0;
   int seed = 0;
+  bool grads = false;
+  std::string grads_file;
   bool no_verify_hash = false;
   bool quiet = false;
   bool help = false;
@@ -104,13 +109,15 @@ absl::Status ParseOptions(int argc, char** argv, Options& options) {
   line.String("--verify", &options.verify);
   line.String("--verify-dtype", &options.verify_dtype);
   line.String("--expect", &options.expect);
+  line.OptionalString("--grads", ".safetensors", &options.grads,
+                      &options.grads_file);
   line.Double("--tolerance", &options.tolerance);
   line.Int("--bench", &options.bench);
   line.Int("--output-rank", &options.session.output_rank);
   line.Switch("--check-replicas", &options.session.check_replicas);
   line.String("--nan-check", &options.nan_check);
-  line.Int("--threads", &options.session.threads);
-  line.Duration("--timeout", &options.session.timeout);
+  line.Int("--threads", &options.session.group.threads);
+  line.Duration("--timeout", &options.session.group.timeout);
   line.String("--devices", &options.devices);
   line.String("--device", &options.device);
   line.String("--comm", &options.comm);
@@ -125,7 +132,8 @@ absl::Status ParseOptions(int argc, char** argv, Options& options) {
   if (positional.size() != 1)
     return absl::InvalidArgumentError("give exactly one package folder");
   options.package = positional[0];
-  if (options.bench < 0 || options.session.threads < 0 || options.tolerance < 0)
+  if (options.bench < 0 || options.session.group.threads < 0 ||
+      options.tolerance < 0)
     return absl::InvalidArgumentError(
         "--bench, --threads and --tolerance cannot be negative");
   if (options.nan_check == "outputs")
@@ -177,8 +185,8 @@ absl::StatusOr<at::Tensor> ArgumentTensor(const ProgramArgument& input,
       absl::StrCat("--arg ", input.info.name, "=", text, ": not a number"));
 }
 
-absl::StatusOr<NamedTensors> GatherInputs(const Options& options,
-                                          const Session& session) {
+absl::StatusOr<NamedTensors> GatherInputs(
+    const Options& options, const std::vector<ProgramArgument>& arguments) {
   NamedTensors inputs;
   if (!options.inputs.empty()) {
     TP_ASSIGN_OR_RETURN(inputs, ReadTensors(options.inputs));
@@ -187,7 +195,7 @@ absl::StatusOr<NamedTensors> GatherInputs(const Options& options,
     const std::pair<std::string, std::string> parts =
         absl::StrSplit(argument, absl::MaxSplits('=', 1));
     bool found = false;
-    for (const ProgramArgument& input : session.inputs()) {
+    for (const ProgramArgument& input : arguments) {
       if (input.info.name != parts.first) continue;
       found = true;
       TP_ASSIGN_OR_RETURN(at::Tensor tensor,
@@ -346,12 +354,32 @@ absl::Status Bench(const Options& options, Session& session,
   return absl::OkStatus();
 }
 
+absl::StatusOr<ExitCode> RunGrads(const Options& options) {
+  GradientsRequest request;
+  request.package = options.package;
+  request.model = options.verify;
+  request.output = options.grads_file;
+  request.tolerance = options.tolerance;
+  request.quiet = options.quiet;
+  request.session.package = options.session.package;
+  request.session.group = options.session.group;
+  request.session.f64 = options.session.f64;
+  request.session.output_rank = options.session.output_rank;
+  NamedTensors inputs;
+  if (!options.inputs.empty()) {
+    TP_ASSIGN_OR_RETURN(inputs, ReadTensors(options.inputs));
+  }
+  TP_ASSIGN_OR_RETURN(bool passed, RunGradients(request, inputs));
+  return passed ? ExitCode::kOk : ExitCode::kVerificationFailed;
+}
+
 absl::StatusOr<ExitCode> Run(const Options& options) {
   if (options.seed != 0) at::manual_seed(options.seed);
+  if (options.grads) return RunGrads(options);
   TP_ASSIGN_OR_RETURN(std::unique_ptr<Session> session,
                       Session::Open(options.package, options.session));
   TP_RETURN_IF_ERROR(CheckDevices(options, session->num_ranks()));
-  TP_ASSIGN_OR_RETURN(NamedTensors inputs, GatherInputs(options, *session));
+  TP_ASSIGN_OR_RETURN(NamedTensors inputs, GatherInputs(options, session->inputs()));
   TP_ASSIGN_OR_RETURN(std::vector<at::Tensor> outputs, session->Run(inputs));
   if (!options.outputs.empty()) {
     NamedTensors named;

@@ -40,6 +40,9 @@ absl::StatusOr<Value*> LocalizeEmbedding(Op& op, const LocalizeContext& context,
       builder.CreateTyped("tp.embedding_shard", {op.operand(0), op.operand(1)},
                           {{"offset", offset}, {"num_embeddings", factor.size}},
                           {op.result()->type()});
+  // The row that gets no gradient.
+  if (const Attribute* padding = op.attribute("padding_idx"))
+    shard->SetAttribute("padding_idx", *padding);
   return shard->result();
 }
 

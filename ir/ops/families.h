@@ -26,6 +26,7 @@ void AddPoolRows(OpRows& rows);
 void AddCreationRows(OpRows& rows);
 void AddSortRows(OpRows& rows);
 void AddMiscRows(OpRows& rows);
+void AddDropoutRows(OpRows& rows);
 void AddTpRows(OpRows& rows);
 
 }  // namespace tp

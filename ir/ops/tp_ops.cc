@@ -21,6 +21,15 @@ Types EmbeddingShardTypes(const Op& op, Assumptions&) {
   return std::vector<TensorType>{result};
 }
 
+Types SameAsOperands(const Op& op, Assumptions&) {
+  std::vector<TensorType> types;
+  for (const Value* operand : op.operands()) {
+    if (operand == nullptr) return OpError(op, "an operand is missing");
+    types.push_back(operand->type());
+  }
+  return types;
+}
+
 }  // namespace
 
 void AddTpRows(OpRows& rows) {
@@ -33,6 +42,21 @@ void AddTpRows(OpRows& rows) {
   // Local, but a step of a reshard like the collectives.
   rows.push_back(Row("tp.slice", "replicate", "-", SameAsOperand0));
   rows.back().traits = kCollective | kView;
+  // Identity; its gradient is summed over the axis.
+  rows.push_back(Row("tp.copy", "replicate", "-", SameAsOperand0));
+  rows.back().traits = kCollective | kView;
+  // Values that enter and leave a stretch of ops that is differentiated as
+  // one; results lie as their operands do.
+  for (const char* name : {"tp.enter", "tp.leave"}) {
+    rows.push_back(Row(name, "replicate", "-", SameAsOperands));
+    rows.back().traits = kBoundary;
+  }
+  // Gradients of what left a segment in, of what entered it out.
+  rows.push_back(Row("tp.segment_grad", "replicate", "-", nullptr));
+  rows.back().traits = kBoundary;
+  // Gives a value back that a segment let go after it had been used.
+  rows.push_back(Row("tp.refill", "replicate", "-", nullptr));
+  rows.back().traits = kBoundary;
   rows.push_back(Row("tp.sym", "replicate", "-", SymTypes));
   rows.push_back(
       Row("tp.embedding_shard", "replicate", "-", EmbeddingShardTypes));

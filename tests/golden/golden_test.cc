@@ -9,9 +9,10 @@
 //     ...
 //
 // The first line names the passes to run, none for parsing only, and then
-// perhaps `rank=K`, which makes the program of that rank. `rule` lines are
+// perhaps `rank=K`, which makes the program of that rank, and `train`. `rule` lines are
 // what a user's config would say: a regular expression, then `replicate` or
-// `split DIM [CHUNK [GROUPS]]`. Under the separator stands what Print gives,
+// `split DIM [CHUNK [GROUPS]]`; a `// loss:` line before them is KIND LABELS
+// [SHIFT]. Under the separator stands what Print gives,
 // or the error. Without one the text must print as it stands.
 //
 // UPDATE_GOLDEN=1 in the environment rewrites what is under the separators.
@@ -35,11 +36,14 @@ namespace fs = std::filesystem;
 
 constexpr llvm::StringRef kFirstLine = "// tp-opt:";
 constexpr llvm::StringRef kRuleLine = "// rule:";
+constexpr llvm::StringRef kLossLine = "// loss:";
 constexpr llvm::StringRef kSeparator = "// ---- expected\n";
 
 struct GoldenCase {
   std::vector<std::string> passes;
   std::optional<int64_t> rank;
+  bool train = false;
+  LossOptions loss;
   UserRules rules;
   std::string input;
   std::optional<std::string> expected;
@@ -89,10 +93,18 @@ absl::StatusOr<GoldenCase> ParseCase(llvm::StringRef text) {
       if (value.getAsInteger(10, rank))
         return absl::InvalidArgumentError("rank= needs a number");
       result.rank = rank;
+    } else if (word == "train") {
+      result.train = true;
     } else {
       std::vector<std::string> names = absl::StrSplit(word, ',');
       result.passes.insert(result.passes.end(), names.begin(), names.end());
     }
+  }
+  if (rest.starts_with(kLossLine)) {
+    auto [line, after] = rest.split('\n');
+    std::istringstream parts(line.drop_front(kLossLine.size()).str());
+    parts >> result.loss.kind >> result.loss.labels >> result.loss.shift;
+    rest = after;
   }
   while (rest.starts_with(kRuleLine)) {
     auto [line, after] = rest.split('\n');
@@ -117,6 +129,9 @@ std::string RunCase(const GoldenCase& golden, llvm::StringRef name) {
   if (!module.ok()) return error(module.status());
   PassContext context;
   context.rules = golden.rules;
+  context.train = golden.train;
+  context.zero3 = golden.train;
+  context.loss = golden.loss;
   if (absl::Status status = RunPasses(**module, golden.passes, context);
       !status.ok())
     return error(status);

@@ -83,7 +83,7 @@ absl::StatusOr<Run> Start(CaseProgram& program, const Edit& edit,
     programs.push_back(std::move(parsed));
   }
   SessionOptions options;
-  options.threads = 1;
+  options.group.threads = 1;
   options.check_replicas = check_replicas;
   std::vector<std::vector<at::Tensor>> weights(programs.size());
   TP_ASSIGN_OR_RETURN(

@@ -27,7 +27,7 @@ std::unique_ptr<Session> Open(int ranks) {
     programs.push_back(*std::move(module));
   }
   SessionOptions options;
-  options.threads = 1;
+  options.group.threads = 1;
   options.check_replicas = true;
   auto session =
       Session::Create(std::move(programs),

@@ -210,7 +210,7 @@ func @forward(%x: f32[2]) -> f32[2] {
 
 TEST(RunErrorsTest, ARankThatNeverComesIsATimeout) {
   SessionOptions options;
-  options.timeout = absl::Milliseconds(200);
+  options.group.timeout = absl::Milliseconds(200);
   auto session = OpenText(
       2,
       [](int rank) -> std::string {

@@ -1,0 +1,74 @@
+"""Gradients of every loss model equal the unsharded model's.
+
+At 1 to 4 ranks, with ZeRO-3 off and on, in f32 and in f64, at both sizes; and
+equal the gradients that PyTorch wrote beside the model, where it did. Give
+names of models to run only those.
+"""
+
+import pathlib
+import sys
+import tempfile
+
+import numpy as np
+from safetensors.numpy import load_file
+
+import zoo
+
+NAMES = ["mlp-loss", "gpt2-loss", "llama-loss", "flan-t5-loss",
+         "flan-t5-loss-eager", "bloom-loss-eager", "mixtral-batched_mm-loss"]
+RANKS = [1, 2, 3, 4]
+F32_TOLERANCE = 1e-5  # of each tensor's largest gradient
+
+
+def compare_with_file(grads, expected):
+    """Raises if gradients differ from those that PyTorch wrote."""
+    got, want = load_file(grads), load_file(expected)
+    if sorted(got) != sorted(want):
+        raise RuntimeError(f"gradients of {sorted(set(got) ^ set(want))} are "
+                           "on one side only")
+    for name, tensor in want.items():
+        scale = max(float(np.abs(tensor).max(initial=0)), 1e-30)
+        error = float(np.abs(got[name] - tensor).max(initial=0)) / scale
+        if not error <= F32_TOLERANCE:
+            raise RuntimeError(f"{name}: gradient off by {error:.1e}")
+
+
+def check(folder, name, ranks, zero3):
+    with tempfile.TemporaryDirectory() as scratch:
+        package = pathlib.Path(scratch) / "package"
+        zoo.compile_model(folder, name, ranks, package, "--train", "--zero3",
+                          zero3)
+        for kind in ("inputs", "alt"):
+            inputs = folder / f"{name}.{kind}.safetensors"
+            for dtype in ("model", "f64"):
+                zoo.run(zoo.BIN / "tp-run", package, "--inputs", inputs,
+                        "--verify", folder / f"{name}.pt", "--verify-dtype",
+                        dtype, "--grads")
+        expected = folder / f"{name}.grads.safetensors"
+        if expected.exists():
+            grads = pathlib.Path(scratch) / "grads.safetensors"
+            zoo.run(zoo.BIN / "tp-run", package, "--inputs",
+                    folder / f"{name}.inputs.safetensors", "--grads", grads)
+            compare_with_file(grads, expected)
+
+
+def main():
+    names = sys.argv[1:] or NAMES
+    failed = count = 0
+    for label, folder, name in zoo.models(names):
+        for ranks in RANKS:
+            for zero3 in ("off", "on"):
+                count += 1
+                what = f"{label} {name}, {ranks} ranks, zero3 {zero3}"
+                try:
+                    check(folder, name, ranks, zero3)
+                    print(f"ok    {what}", flush=True)
+                except RuntimeError as error:
+                    failed += 1
+                    print(f"FAIL  {what}: {error}", flush=True)
+    print(f"{count - failed} of {count} cases pass")
+    sys.exit(1 if failed or not count else 0)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,139 @@
+#include "tools/tp_run_grads.h"
+
+#include <algorithm>
+#include <iostream>
+#include <map>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
+#include "frontend/reference_model.h"
+#include "ir/status.h"
+#include "tools/compare_outputs.h"
+
+namespace tp {
+namespace {
+
+// Of a gradient over its largest element.
+double GradientTolerance(at::ScalarType dtype) {
+  return dtype == at::kFloat ? 1e-5 : DefaultTolerance(dtype);
+}
+
+double Largest(const at::Tensor& tensor) {
+  return tensor.numel() == 0
+             ? 0
+             : tensor.to(at::kDouble).abs().max().item<double>();
+}
+
+// A gradient that is zero but for rounding (that of a key's bias) is not
+// measured by its own size, but by this share of the model's largest.
+constexpr double kNegligible = 1e-6;
+
+class Comparison {
+ public:
+  explicit Comparison(const GradientsRequest& request) : request_(request) {}
+
+  // What is smaller is measured as if it were this large.
+  void set_floor(double floor) { floor_ = floor; }
+
+  void Add(const std::string& name, const at::Tensor& got,
+           const at::Tensor& expected, double tolerance) {
+    if (request_.tolerance > 0) tolerance = request_.tolerance;
+    Difference difference = Compare(got, expected);
+    if (difference.comparable && Largest(expected) < floor_)
+      difference.relative = difference.absolute / floor_;
+    const bool good = difference.comparable && difference.relative <= tolerance;
+    ++count_;
+    worst_ = std::max(worst_, difference.relative);
+    passed_ = passed_ && good;
+    if (good) return;
+    if (!difference.comparable)
+      std::cout << name << "  " << difference.why_not << "  FAILED\n";
+    else
+      std::cout << absl::StrFormat(
+          "%s  max abs error %.1e, rel %.1e, tolerance %.0e  FAILED\n", name,
+          difference.absolute, difference.relative, tolerance);
+  }
+  void Missing(const std::string& name, const std::string& what) {
+    passed_ = false;
+    std::cout << name << "  " << what << "  FAILED\n";
+  }
+  bool Finish() const {
+    if (!passed_)
+      std::cout << "failed: gradients differ from the unsharded model's\n";
+    else if (!request_.quiet)
+      std::cout << absl::StrFormat(
+          "verified: the loss and %d gradients equal the unsharded model's "
+          "(max rel error %.1e)\n",
+          count_ - 1, worst_);
+    return passed_;
+  }
+
+ private:
+  const GradientsRequest& request_;
+  int count_ = 0;
+  double floor_ = 0;
+  double worst_ = 0;
+  bool passed_ = true;
+};
+
+absl::StatusOr<bool> CompareGradients(const GradientsRequest& request,
+                                      const NamedTensors& inputs,
+                                      const at::Tensor& loss,
+                                      const NamedTensors& gradients) {
+  ReferenceOptions options;
+  options.f64 = request.session.f64;
+  TP_ASSIGN_OR_RETURN(std::unique_ptr<ReferenceModel> model,
+                      ReferenceModel::Load(request.model, options));
+  TP_ASSIGN_OR_RETURN(ReferenceGradients reference,
+                      model->RunWithGradients(inputs));
+  Comparison comparison(request);
+  comparison.Add("output_0", loss, reference.outputs[0],
+                 DefaultTolerance(loss.scalar_type()));
+  double largest = 0;
+  for (const auto& [name, expected] : reference.gradients)
+    largest = std::max(largest, Largest(expected));
+  comparison.set_floor(kNegligible * largest);
+  std::map<std::string, at::Tensor> got(gradients.begin(), gradients.end());
+  for (const auto& [name, expected] : reference.gradients) {
+    auto found = got.find(name);
+    if (found == got.end()) {
+      comparison.Missing(name, "has no gradient");
+      continue;
+    }
+    comparison.Add(name, found->second, expected,
+                   GradientTolerance(expected.scalar_type()));
+    got.erase(found);
+  }
+  // Parameters that the loss does not depend on have zeros or nothing.
+  for (const auto& [name, tensor] : got)
+    if (tensor.ne(0).any().item<bool>())
+      comparison.Missing(name, "has a gradient, the unsharded model gives none");
+  return comparison.Finish();
+}
+
+}  // namespace
+
+absl::StatusOr<bool> RunGradients(const GradientsRequest& request,
+                                  const NamedTensors& inputs) {
+  TP_ASSIGN_OR_RETURN(std::unique_ptr<TrainSession> session,
+                      TrainSession::Open(request.package, request.session));
+  TP_ASSIGN_OR_RETURN(std::vector<at::Tensor> outputs,
+                      session->ForwardBackward(inputs));
+  TP_RETURN_IF_ERROR(session->FinishGradients());
+  TP_ASSIGN_OR_RETURN(NamedTensors gradients, session->WholeGradients());
+  if (!request.output.empty())
+    TP_RETURN_IF_ERROR(WriteTensors(request.output, gradients));
+  if (!request.model.empty())
+    return CompareGradients(request, inputs, outputs[0], gradients);
+  if (!request.quiet)
+    std::cout << absl::StrFormat("loss %.6f, %d gradients%s\n",
+                                 outputs[0].to(at::kDouble).item<double>(),
+                                 gradients.size(),
+                                 request.output.empty()
+                                     ? ""
+                                     : absl::StrCat(" written to ",
+                                                    request.output));
+  return true;
+}
+
+}  // namespace tp

@@ -1,0 +1,28 @@
+// tp-run --grads: gradients of a training package, written and compared.
+#ifndef TP_TOOLS_TP_RUN_GRADS_H_
+#define TP_TOOLS_TP_RUN_GRADS_H_
+
+#include <string>
+
+#include "absl/status/statusor.h"
+#include "runtime/train/train_session.h"
+
+namespace tp {
+
+struct GradientsRequest {
+  std::string package;
+  std::string model;   // to compare with; empty: nothing is compared
+  std::string output;  // safetensors; empty: nothing is written
+  double tolerance = 0;  // relative; 0: by dtype
+  bool quiet = false;
+  TrainOptions session;
+};
+
+// Runs forward and backward once. False if a gradient or the loss is too far
+// from that of the unsharded model.
+absl::StatusOr<bool> RunGradients(const GradientsRequest& request,
+                                  const NamedTensors& inputs);
+
+}  // namespace tp
+
+#endif  // TP_TOOLS_TP_RUN_GRADS_H_

@@ -18,6 +18,7 @@ struct TrainableParameter {
   at::Tensor value;                  // local part, contiguous, updated in place
   TensorType type;                   // whole (global) type, constant dims
   ShardingSpec spec;                 // one placement per mesh axis (R or Shard)
+  int64_t shard_offset = 0;          // first index held of the split factor
 };
 
 }  // namespace tp

@@ -157,10 +157,16 @@ absl::Status TrainSession::StartRank(int rank,
       const auto spec = function.body().arguments()[a]->spec();
       parameter.spec.assign(spec.begin(), spec.end());
     }
-    for (const Placement& placement : parameter.spec) {
-      if (placement.is_shard()) {
-        parameter.type.dims[placement.dim()] = placement.factor().dim_size();
-      }
+    const auto coordinates = module->mesh().Coordinates(rank);
+    for (size_t axis = 0; axis < parameter.spec.size(); ++axis) {
+      const Placement& placement = parameter.spec[axis];
+      if (!placement.is_shard()) continue;
+      parameter.type.dims[placement.dim()] = placement.factor().dim_size();
+      parameter.shard_offset =
+          ShardExtentOf(placement.factor().size,
+                        module->mesh().axis(static_cast<int>(axis)).size,
+                        coordinates[axis])
+              .offset.constant();
     }
     state.training.parameters.push_back(std::move(parameter));
   }

@@ -1,0 +1,39 @@
+#include "runtime/optimizer/gradient_clip.h"
+
+#include <cmath>
+
+#include "ir/status.h"
+#include "runtime/optimizer/flat_reduce.h"
+
+namespace tp {
+
+absl::StatusOr<double> GlobalGradNorm(
+    const std::vector<TrainableParameter>& parameters,
+    const std::vector<at::Tensor>& gradients, Communicator* axis) {
+  std::vector<at::Tensor> squares(gradients.size());
+  std::vector<at::Tensor*> shared;
+  for (size_t i = 0; i < gradients.size(); ++i) {
+    if (!gradients[i].defined()) continue;
+    squares[i] =
+        at::linalg_vector_norm(gradients[i], 2, {}, false, at::kDouble)
+            .square_();
+    if (parameters[i].spec[0].is_shard()) shared.push_back(&squares[i]);
+  }
+  TP_RETURN_IF_ERROR(SumOverRanks(shared, axis, "gradient norm"));
+  double sum = 0;
+  for (const at::Tensor& square : squares) {
+    if (square.defined()) sum += square.item<double>();
+  }
+  return std::sqrt(sum);
+}
+
+void ClipGradients(std::vector<at::Tensor>& gradients, double norm,
+                   double max_norm) {
+  const double factor = max_norm / (norm + 1e-6);
+  if (factor >= 1) return;
+  for (at::Tensor& gradient : gradients) {
+    if (gradient.defined()) gradient.mul_(factor);
+  }
+}
+
+}  // namespace tp

@@ -1,0 +1,77 @@
+// The training loop: micro-batches in, optimizer steps out.
+//
+// One step runs `accumulate` micro-batches, adds up 1 / accumulate of each
+// gradient, sums over ranks once, clips by the global norm and lets the
+// optimizer update. What it does equals one device's run of the same loop,
+// whatever the number of ranks.
+#ifndef TP_RUNTIME_TRAIN_TRAINER_H_
+#define TP_RUNTIME_TRAIN_TRAINER_H_
+
+#include <functional>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "runtime/optimizer/lr_schedule.h"
+#include "runtime/optimizer/optimizer.h"
+#include "runtime/train/train_session.h"
+
+namespace tp {
+
+struct TrainerOptions {
+  OptimizerOptions optimizer;
+  LrScheduleOptions schedule;
+  double lr = 1e-3;           // at the top of the schedule
+  double max_grad_norm = 1;   // 0: no clipping
+  int accumulate = 1;         // micro-batches per step
+  uint64_t seed = 42;         // of dropout and stochastic rounding
+};
+
+// What one optimizer step did.
+struct StepReport {
+  int64_t step = 0;  // from 1
+  double loss = 0;   // mean over the micro-batches
+  double lr = 0;
+  double grad_norm = 0;  // before clipping
+  int64_t tokens = 0;    // elements of the largest integer input, added up
+  double seconds = 0;
+};
+
+// Gives the next micro-batch; nothing at the end of the data.
+using NextBatch = std::function<absl::StatusOr<std::optional<NamedTensors>>()>;
+
+class Trainer {
+ public:
+  // The session must outlive the trainer.
+  static absl::StatusOr<std::unique_ptr<Trainer>> Create(
+      TrainSession& session, const TrainerOptions& options);
+
+  // One step. Nothing: the data ended before a whole step; its micro-batches
+  // are dropped.
+  absl::StatusOr<std::optional<StepReport>> Step(const NextBatch& next);
+  // Mean loss over micro-batches, without dropout.
+  absl::StatusOr<double> Evaluate(const NextBatch& next);
+
+  int64_t steps_done() const { return steps_; }
+  void set_steps_done(int64_t steps);
+  // By rank; for checkpoints.
+  const std::vector<std::unique_ptr<Optimizer>>& optimizers() const {
+    return optimizers_;
+  }
+
+ private:
+  Trainer(TrainSession& session, TrainerOptions options)
+      : session_(session), options_(std::move(options)) {}
+  absl::Status Update(StepReport& report);
+
+  TrainSession& session_;
+  const TrainerOptions options_;
+  std::vector<std::unique_ptr<Optimizer>> optimizers_;
+  int64_t steps_ = 0;
+};
+
+}  // namespace tp
+
+#endif  // TP_RUNTIME_TRAIN_TRAINER_H_

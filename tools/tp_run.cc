@@ -26,6 +26,7 @@
 #include "tools/command_line.h"
 #include "tools/compare_outputs.h"
 #include "tools/tp_run_grads.h"
+#include "tools/tp_run_train.h"
 
 namespace tp {
 namespace {
@@ -34,6 +35,7 @@ constexpr char kUsage[] =
     R"(usage: tp-run DIR --inputs X.safetensors [--outputs Y.safetensors]
        tp-run DIR --inputs X.safetensors --verify MODEL.pt [--verify-dtype f64]
        tp-run DIR --inputs X.safetensors --bench 20
+       tp-run train DIR --data FOLDER ...
        tp-run doctor
 
 Runs the package DIR that tp-compile wrote, one thread per rank.
@@ -424,7 +426,8 @@ int Main(int argc, char** argv) {
   if (argc > 1) {
     const std::string command = argv[1];
     if (command == "doctor") return Doctor();
-    if (command == "generate" || command == "train" || command == "calibrate")
+    if (command == "train") return TrainMain(argc - 1, argv + 1);
+    if (command == "generate" || command == "calibrate")
       return Fail(absl::UnimplementedError(absl::StrCat(
           "'", command, "' is not there yet in version ", TP_VERSION)));
   }

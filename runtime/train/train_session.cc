@@ -55,6 +55,10 @@ const RankTraining& TrainSession::training(int rank) const {
   return ranks_[rank]->training;
 }
 
+const std::vector<ProgramArgument>& TrainSession::inputs() const {
+  return ranks_[0]->forward->program().inputs();
+}
+
 absl::StatusOr<std::unique_ptr<TrainSession>> TrainSession::Open(
     const std::string& directory, const TrainOptions& options) {
   TP_ASSIGN_OR_RETURN(Package package, OpenPackage(directory, options.package));

@@ -77,6 +77,7 @@ class TrainSession {
   absl::StatusOr<NamedTensors> WholeGradients();
   absl::StatusOr<NamedTensors> WholeParameters();
 
+  const std::vector<ProgramArgument>& inputs() const;
   int num_ranks() const { return group_->num_ranks(); }
   const Mesh& mesh() const { return group_->mesh(); }
   const std::vector<std::string>& notes() const { return notes_; }

@@ -1,0 +1,290 @@
+#include "tools/tp_run_train.h"
+
+#include <csignal>
+#include <fstream>
+#include <iostream>
+
+#include "absl/strings/numbers.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
+#include "absl/strings/str_split.h"
+#include "ir/status.h"
+#include "runtime/train/batches.h"
+#include "runtime/train/trainer.h"
+#include "tools/command_line.h"
+
+namespace tp {
+namespace {
+
+constexpr char kUsage[] =
+    R"(usage: tp-run train DIR --data FOLDER_OR_FILE [--data ...] [flags]
+
+Trains the package DIR that tp-compile --train wrote, one thread per rank.
+
+Data: a .safetensors file is one micro-batch, a .jsonl file holds one example
+per line, {"input_ids": [...], "labels": [...]}; a folder stands for its files.
+  --batch-size N         lines per micro-batch (default 8)
+  --pad-to-multiple N    lengths of padded lines (default 8)
+  --pad-id N             what ids are padded with (default 0; labels: -100)
+  --no-shuffle           in the order given
+  --epochs N             times through the data (default 1; 0: without end)
+  --steps N              at most so many optimizer steps (default: all data)
+  --accumulate N         micro-batches per step (default 1)
+
+Optimizer:
+  --optimizer NAME       adafactor, adamw (default) or sgd
+  --lr RATE              at the top of the schedule (default 1e-3)
+  --schedule NAME        constant (default), linear or cosine
+  --warmup N             steps from 0 to the full rate
+  --schedule-steps N     steps until the rate is 0 (default: --steps)
+  --max-grad-norm X      clips the norm of all gradients (default 1; 0: off)
+  --weight-decay X  --no-decay REGEX  --momentum X  --nesterov
+  --betas B1,B2     --eps X
+  --adafactor KIND       exact (default), or per-shard: statistics of each
+                         rank's part alone
+  --master-weights       f16 and bf16 parameters: updates an f32 copy
+  --stochastic-rounding  bf16 parameters: rounds up or down by chance
+  --seed N               of shuffling, dropout and rounding (default 42)
+
+  --eval-data PATH       evaluates on it, --eval-every N steps and at the end
+  --export FILE          writes the trained parameters, whole, by original name
+  --metrics FILE.jsonl   a line per step
+  --log-every N          steps between lines on the screen (default 1)
+  --threads N  --timeout 60s  --no-verify-hash  -q  --help
+
+Exit codes: 0 ok, 1 run error, 2 usage, 3 bad input, 4 unsupported, 6 rank
+died, 7 timeout, 8 out of memory.
+)";
+
+struct Options {
+  std::string package;
+  TrainOptions session;
+  TrainerOptions trainer;
+  BatchOptions data;
+  std::vector<std::string> eval_data;
+  std::string metrics;
+  std::string export_to;
+  std::string betas;
+  std::string adafactor = "exact";
+  int steps = 0;
+  int eval_every = 0;
+  int log_every = 1;
+  int seed = 42;
+  int warmup = 0;
+  int schedule_steps = 0;
+  int pad_id = 0;
+  bool no_shuffle = false;
+  bool no_verify_hash = false;
+  bool quiet = false;
+  bool help = false;
+};
+
+// Set by Ctrl-C: the step under way is finished first.
+volatile std::sig_atomic_t stop_asked = 0;
+
+absl::Status FinishOptions(Options& options) {
+  if (options.data.paths.empty())
+    return absl::InvalidArgumentError("say what to train on with --data");
+  if (options.steps < 0 || options.eval_every < 0 || options.log_every < 0 ||
+      options.trainer.accumulate < 1 || options.seed < 0 ||
+      options.trainer.max_grad_norm < 0 || options.trainer.lr < 0)
+    return absl::InvalidArgumentError(
+        "--steps, --eval-every, --log-every, --seed, --max-grad-norm and --lr "
+        "cannot be negative, and --accumulate is 1 or more");
+  OptimizerOptions& optimizer = options.trainer.optimizer;
+  if (!options.betas.empty()) {
+    const std::vector<std::string> parts = absl::StrSplit(options.betas, ',');
+    if (parts.size() != 2 || !absl::SimpleAtod(parts[0], &optimizer.beta1) ||
+        !absl::SimpleAtod(parts[1], &optimizer.beta2))
+      return absl::InvalidArgumentError("--betas is two numbers: 0.9,0.999");
+  }
+  if (options.adafactor != "exact" && options.adafactor != "per-shard")
+    return absl::InvalidArgumentError("--adafactor is exact or per-shard");
+  optimizer.per_shard = options.adafactor == "per-shard";
+  const auto seed = static_cast<uint64_t>(options.seed);
+  optimizer.seed = options.trainer.seed = options.data.seed = seed;
+  options.data.shuffle = !options.no_shuffle;
+  options.data.pad_id = options.pad_id;
+  if (options.steps > 0 && options.data.epochs == 1) options.data.epochs = 0;
+  LrScheduleOptions& schedule = options.trainer.schedule;
+  schedule.warmup = options.warmup;
+  schedule.total =
+      options.schedule_steps > 0 ? options.schedule_steps : options.steps;
+  options.session.package.hash_weights = !options.no_verify_hash;
+  return CheckLrSchedule(schedule);
+}
+
+absl::Status ParseOptions(int argc, char** argv, Options& options) {
+  CommandLine line;
+  line.Strings("--data", &options.data.paths);
+  line.Int("--batch-size", &options.data.batch_size);
+  line.Int("--pad-to-multiple", &options.data.pad_to_multiple);
+  line.Int("--pad-id", &options.pad_id);
+  line.Switch("--no-shuffle", &options.no_shuffle);
+  line.Int("--epochs", &options.data.epochs);
+  line.Int("--steps", &options.steps);
+  line.Int("--accumulate", &options.trainer.accumulate);
+  OptimizerOptions& optimizer = options.trainer.optimizer;
+  line.String("--optimizer", &optimizer.name);
+  line.Double("--lr", &options.trainer.lr);
+  line.String("--schedule", &options.trainer.schedule.name);
+  line.Int("--warmup", &options.warmup);
+  line.Int("--schedule-steps", &options.schedule_steps);
+  line.Double("--max-grad-norm", &options.trainer.max_grad_norm);
+  line.Double("--weight-decay", &optimizer.weight_decay);
+  line.Strings("--no-decay", &optimizer.no_decay);
+  line.Double("--momentum", &optimizer.momentum);
+  line.Switch("--nesterov", &optimizer.nesterov);
+  line.String("--betas", &options.betas);
+  line.Double("--eps", &optimizer.eps);
+  line.String("--adafactor", &options.adafactor);
+  line.Switch("--master-weights", &optimizer.master_weights);
+  line.Switch("--stochastic-rounding", &optimizer.stochastic_rounding);
+  line.Int("--seed", &options.seed);
+  line.Strings("--eval-data", &options.eval_data);
+  line.Int("--eval-every", &options.eval_every);
+  line.String("--metrics", &options.metrics);
+  line.String("--export", &options.export_to);
+  line.Int("--log-every", &options.log_every);
+  line.Int("--threads", &options.session.group.threads);
+  line.Duration("--timeout", &options.session.group.timeout);
+  line.Switch("--no-verify-hash", &options.no_verify_hash);
+  line.Switch("-q", &options.quiet);
+  line.Switch("--help", &options.help);
+  std::vector<std::string> positional;
+  TP_RETURN_IF_ERROR(line.Parse(argc, argv, positional));
+  if (options.help) return absl::OkStatus();
+  if (positional.size() != 1)
+    return absl::InvalidArgumentError("give exactly one package folder");
+  options.package = positional[0];
+  return FinishOptions(options);
+}
+
+class Training {
+ public:
+  explicit Training(const Options& options) : options_(options) {}
+
+  absl::Status Run() {
+    TP_ASSIGN_OR_RETURN(session_,
+                        TrainSession::Open(options_.package, options_.session));
+    BatchOptions data = options_.data;
+    for (const ProgramArgument& input : session_->inputs())
+      data.inputs.push_back(input.info.name);
+    TP_ASSIGN_OR_RETURN(batches_, Batches::Open(data));
+    TP_ASSIGN_OR_RETURN(trainer_, Trainer::Create(*session_, options_.trainer));
+    if (!options_.metrics.empty()) {
+      metrics_.open(options_.metrics, std::ios::binary);
+      if (!metrics_)
+        return absl::InvalidArgumentError(
+            absl::StrCat("--metrics ", options_.metrics, ": cannot be written"));
+    }
+    TP_RETURN_IF_ERROR(Steps());
+    if (!options_.eval_data.empty()) TP_RETURN_IF_ERROR(Evaluate());
+    if (options_.export_to.empty()) return absl::OkStatus();
+    TP_ASSIGN_OR_RETURN(NamedTensors parameters, session_->WholeParameters());
+    return WriteTensors(options_.export_to, parameters);
+  }
+
+ private:
+  absl::Status Steps() {
+    const NextBatch next = [this] { return batches_->Next(); };
+    while (stop_asked == 0 &&
+           (options_.steps == 0 || trainer_->steps_done() < options_.steps)) {
+      TP_ASSIGN_OR_RETURN(std::optional<StepReport> report,
+                          trainer_->Step(next));
+      if (!report) break;
+      TP_RETURN_IF_ERROR(Tell(*report));
+      if (options_.eval_every > 0 && !options_.eval_data.empty() &&
+          report->step % options_.eval_every == 0)
+        TP_RETURN_IF_ERROR(Evaluate());
+    }
+    if (stop_asked != 0)
+      std::cerr << "tp-run: stopped after step " << trainer_->steps_done()
+                << "\n";
+    if (trainer_->steps_done() == 0)
+      return absl::InvalidArgumentError(absl::StrCat(
+          "the data has fewer than ", options_.trainer.accumulate,
+          " micro-batches, which one step takes (--accumulate)"));
+    return absl::OkStatus();
+  }
+
+  absl::Status Tell(const StepReport& report) {
+    if (metrics_.is_open()) {
+      metrics_ << absl::StrFormat(
+          "{\"step\": %d, \"loss\": %.9g, \"lr\": %.9g, \"grad_norm\": %.9g, "
+          "\"tokens\": %d, \"seconds\": %.6f}\n",
+          report.step, report.loss, report.lr, report.grad_norm, report.tokens,
+          report.seconds);
+      metrics_.flush();
+      if (!metrics_)
+        return absl::UnavailableError(
+            absl::StrCat(options_.metrics, ": cannot be written"));
+    }
+    if (!options_.quiet && options_.log_every > 0 &&
+        report.step % options_.log_every == 0)
+      std::cout << absl::StrFormat(
+                       "step %d  loss %.4f  lr %.3g  grad norm %.4f  %.0f "
+                       "tokens/s",
+                       report.step, report.loss, report.lr, report.grad_norm,
+                       static_cast<double>(report.tokens) / report.seconds)
+                << std::endl;
+    return absl::OkStatus();
+  }
+
+  absl::Status Evaluate() {
+    BatchOptions data = options_.data;
+    data.paths = options_.eval_data;
+    data.shuffle = false;
+    data.epochs = 1;
+    for (const ProgramArgument& input : session_->inputs())
+      data.inputs.push_back(input.info.name);
+    TP_ASSIGN_OR_RETURN(std::unique_ptr<Batches> batches, Batches::Open(data));
+    TP_ASSIGN_OR_RETURN(double loss, trainer_->Evaluate([&] {
+      return batches->Next();
+    }));
+    if (metrics_.is_open())
+      metrics_ << absl::StrFormat("{\"step\": %d, \"eval_loss\": %.9g}\n",
+                                  trainer_->steps_done(), loss)
+               << std::flush;
+    if (!options_.quiet)
+      std::cout << absl::StrFormat("step %d  evaluation loss %.4f",
+                                   trainer_->steps_done(), loss)
+                << std::endl;
+    return absl::OkStatus();
+  }
+
+  const Options& options_;
+  std::unique_ptr<TrainSession> session_;
+  std::unique_ptr<Batches> batches_;
+  std::unique_ptr<Trainer> trainer_;
+  std::ofstream metrics_;
+};
+
+}  // namespace
+
+int TrainMain(int argc, char** argv) {
+  Options options;
+  if (absl::Status status = ParseOptions(argc, argv, options); !status.ok()) {
+    std::cerr << "tp-run train: " << status.message()
+              << "\nTry tp-run train --help.\n";
+    return static_cast<int>(ExitCode::kUsage);
+  }
+  if (options.help) {
+    std::cout << kUsage;
+    return 0;
+  }
+  std::signal(SIGINT, [](int) { stop_asked = 1; });
+  absl::Status status;
+  try {
+    status = Training(options).Run();
+  } catch (const std::bad_alloc&) {
+    status = absl::ResourceExhaustedError("out of memory");
+  } catch (const std::exception& error) {
+    status = absl::InternalError(error.what());
+  }
+  if (status.ok()) return 0;
+  std::cerr << "tp-run train: " << status.message() << "\n";
+  return static_cast<int>(ExitCodeOf(status));
+}
+
+}  // namespace tp

@@ -99,8 +99,8 @@ void Executor::PackWeights() {
   const auto& instructions = program_->instructions();
   for (size_t i = 0; i < instructions.size(); ++i) {
     if (!instructions[i].product) continue;
-    const WeightProduct& product = *instructions[i].product;
-    if (!CanPackWeight(*weights[product.weight])) continue;
+    const MatrixProduct& product = *instructions[i].product;
+    if (product.weight < 0 || !CanPackWeight(*weights[product.weight])) continue;
     uses[{product.weight, product.transposed}].push_back(i);
     is_packed[i] = true;
   }

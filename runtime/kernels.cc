@@ -11,6 +11,7 @@
 #include "runtime/binding.h"
 #include "runtime/packed_linear.h"
 #include "runtime/random_op.h"
+#include "runtime/train/dense_product.h"
 #include "runtime/train/tape.h"
 
 namespace tp {
@@ -281,6 +282,27 @@ at::Scalar Identity(double identity, at::ScalarType dtype) {
   return identity > 0 ? largest : -largest - 1;
 }
 
+// Whether it was one for DenseProduct.
+bool RunRecordedProduct(Frame& frame, const BoundInstruction& bound) {
+  const Instruction& instruction = *bound.instruction;
+  const MatrixProduct& product = *instruction.product;
+  // Seen through a transpose, the operand is not the weight itself.
+  const bool direct = product.weight < 0;
+  const Operand& matrix = instruction.operands[product.weight_operand];
+  if (!direct || !HasDenseProduct(
+                     frame.registers[instruction.operands[product.input].reg],
+                     frame.registers[matrix.reg])) {
+    return false;
+  }
+  const at::Tensor x = Take(frame, instruction.operands[product.input]);
+  const at::Tensor weight = Take(frame, matrix);
+  const at::Tensor bias =
+      product.bias < 0 ? at::Tensor()
+                       : Take(frame, instruction.operands[product.bias]);
+  Put(frame, bound, DenseProduct(x, weight, bias, product.transposed));
+  return true;
+}
+
 }  // namespace
 
 at::Tensor Take(Frame& frame, const Operand& operand) {
@@ -311,7 +333,7 @@ absl::Status RunFull(Frame& frame, const BoundInstruction& bound) {
 
 absl::Status RunPackedProduct(Frame& frame, const BoundInstruction& bound) {
   const Instruction& instruction = *bound.instruction;
-  const WeightProduct& product = *instruction.product;
+  const MatrixProduct& product = *instruction.product;
   const at::Tensor x = Take(frame, instruction.operands[product.input]);
   const at::Tensor bias =
       product.bias < 0 ? at::Tensor()
@@ -322,6 +344,10 @@ absl::Status RunPackedProduct(Frame& frame, const BoundInstruction& bound) {
 
 absl::Status RunAten(Frame& frame, const BoundInstruction& bound) {
   const Instruction& instruction = *bound.instruction;
+  if (IsRecording(frame) && instruction.product &&
+      RunRecordedProduct(frame, bound)) {
+    return absl::OkStatus();
+  }
   const AtenCall& call = *instruction.call;
   const InPlace* in_place = instruction.in_place.empty()
                                 ? nullptr

@@ -242,10 +242,10 @@ class ProgramBuilder {
     }
   }
 
-  std::optional<WeightProduct> ProductOf(const Op& op, const ProductRow& row) {
+  std::optional<MatrixProduct> ProductOf(const Op& op, const ProductRow& row) {
     const Value* matrix = op.operand(row.weight);
     const TensorType& type = op.result()->type();
-    WeightProduct product;
+    MatrixProduct product;
     product.input = row.input;
     product.weight_operand = row.weight;
     product.transposed = row.transposed;
@@ -264,15 +264,16 @@ class ProgramBuilder {
         type.dtype != matrix->type().dtype ||
         type.dtype != op.operand(row.input)->type().dtype)
       return std::nullopt;
+    MatrixProduct of_weight = product;
     if (matrix->op() != nullptr && IsTransposeOfMatrix(*matrix->op())) {
       matrix = matrix->op()->operand(0);
-      product.transposed = !product.transposed;
+      of_weight.transposed = !product.transposed;
     }
-    product.weight = registers_[matrix];
+    of_weight.weight = registers_[matrix];
     for (const ProgramArgument& weight : program_.weights_) {
-      if (weight.reg == product.weight) return product;
+      if (weight.reg == of_weight.weight) return of_weight;
     }
-    return std::nullopt;
+    return product;
   }
 
   void MarkLastUses() {

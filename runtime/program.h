@@ -30,10 +30,11 @@ struct InPlace {
   int operand = 0;  // whose memory is reused; 1 swaps the first two
 };
 
-// A matrix product with a weight of the function: the executor may keep that
-// weight in a layout that suits the product, and drop the original.
-struct WeightProduct {
-  int weight = 0;           // register of the weight, 2-D
+// A product with a matrix. Where that is a weight of the function, the
+// executor may keep it in a layout that suits the product, and drop the
+// original.
+struct MatrixProduct {
+  int weight = -1;          // register of the weight; -1: it is none
   bool transposed = false;  // it is [in, out] rather than [out, in]
   int input = 0;            // operands of the instruction
   int bias = -1;            // [out], added to every row
@@ -64,7 +65,7 @@ struct Instruction {
   llvm::SmallVector<int, 1> results;  // registers; -1 where nobody reads it
   std::optional<AtenCall> call;       // of kAten
   std::vector<InPlace> in_place;      // choices, best first
-  std::optional<WeightProduct> product;
+  std::optional<MatrixProduct> product;
   // Depends on weights and sizes only: evaluated once per set of sizes.
   bool hoisted = false;
   int64_t collective_index = -1;  // position in the schedule

@@ -97,7 +97,7 @@ inline absl::StatusOr<std::vector<at::Tensor>> RunImported(
   std::shared_ptr<Module> program = CloneModule(*model.module);
   program->set_rank(0);
   SessionOptions options;
-  options.threads = 1;
+  options.group.threads = 1;
   auto session = Session::Create({program}, {Weights(model)}, options);
   if (!session.ok()) return session.status();
   return (*session)->Run(inputs);

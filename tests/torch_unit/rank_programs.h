@@ -49,7 +49,7 @@ inline absl::StatusOr<std::unique_ptr<Session>> OpenText(
     programs.push_back(*std::move(module));
     if (weights) tensors[rank] = weights(rank);
   }
-  options.threads = 1;
+  options.group.threads = 1;
   return Session::Create(std::move(programs), std::move(tensors), options);
 }
 

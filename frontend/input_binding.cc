@@ -42,14 +42,17 @@ bool IsOutput(const ExampleTensor& tensor) {
 class Binding {
  public:
   Binding(const c10::FunctionSchema& schema, const ImportOptions& options,
-          ImportContext& context, Function& function)
+          ImportContext& context, Function& function,
+          std::vector<SymbolValues>& example_sizes)
       : schema_(schema),
         options_(options),
         context_(context),
-        function_(function) {}
+        function_(function),
+        example_sizes_(example_sizes) {}
 
   absl::StatusOr<std::vector<AbstractValue>> Run() {
     list_length_ = ListLength();
+    example_sizes_.assign(options_.examples.size(), SymbolValues());
     for (size_t i = 1; i < schema_.arguments().size(); ++i) {
       const c10::Argument& argument = schema_.arguments()[i];
       const auto& otherwise = argument.default_value();
@@ -296,6 +299,12 @@ class Binding {
                           [&](int64_t size) { return size != sizes[0]; });
           SymExpr& result = dims_[i][dim];
           result = sizes[0];
+          if (options_.static_sizes && differs)
+            return absl::InvalidArgumentError(absl::StrCat(
+                "--static compiles in the sizes of inputs file 1, but dim ",
+                dim, " of '", leaf.label(), "' is [",
+                absl::StrJoin(sizes, ", "),
+                "] in the inputs files: give one file, or leave --static out"));
           if (options_.static_sizes || (!by_hand && !differs)) continue;
           if (!by_hand) {
             if (auto same = by_sizes.find(sizes); same != by_sizes.end()) {
@@ -312,9 +321,12 @@ class Binding {
                              "' to dims of different sizes: dim ", dim, " of '",
                              leaf.label(), "' is ", sizes[0], ", another is ",
                              known->second[0]));
-          if (is_new)
+          if (is_new) {
             by_name[name] = context_.module.assumptions().AddSymbol(
                 {name, sizes[0], leaf.label(), static_cast<int>(dim)});
+            for (size_t k = 0; k < sizes.size(); ++k)
+              example_sizes_[k][name] = sizes[k];
+          }
           result = by_name[name];
           if (differs) by_sizes.try_emplace(sizes, result);
         }
@@ -447,6 +459,7 @@ class Binding {
   const ImportOptions& options_;
   ImportContext& context_;
   Function& function_;
+  std::vector<SymbolValues>& example_sizes_;
   int64_t list_length_ = 0;
   std::vector<Leaf> leaves_;
   std::map<std::pair<size_t, size_t>, std::string> dim_names_;
@@ -458,8 +471,9 @@ class Binding {
 
 absl::StatusOr<std::vector<AbstractValue>> BindInputs(
     const c10::FunctionSchema& schema, const ImportOptions& options,
-    ImportContext& context, Function& function) {
-  return Binding(schema, options, context, function).Run();
+    ImportContext& context, Function& function,
+    std::vector<SymbolValues>& example_sizes) {
+  return Binding(schema, options, context, function, example_sizes).Run();
 }
 
 }  // namespace tp

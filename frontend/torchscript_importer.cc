@@ -68,26 +68,12 @@ absl::Status FlattenOutputs(const AbstractValue& value, ImportContext& context,
   return absl::OkStatus();
 }
 
-// An example that breaks a guard will not run: better to say so now.
-void CheckExamples(const ImportOptions& options, ImportContext& context) {
-  for (size_t i = 1; i < options.examples.size(); ++i) {
-    SymbolValues values;
-    for (const SymbolInfo& symbol : context.module.assumptions().symbols()) {
-      for (const auto& tensor : options.examples[i])
-        if (tensor.name == symbol.input &&
-            symbol.dim < static_cast<int>(tensor.sizes.size()))
-          values[symbol.name] = tensor.sizes[symbol.dim];
-    }
-    for (const Guard& guard : context.module.assumptions().guards()) {
-      absl::StatusOr<int64_t> lhs = guard.lhs.Evaluate(values);
-      absl::StatusOr<int64_t> rhs = guard.rhs.Evaluate(values);
-      if (lhs.ok() && rhs.ok() && !Holds(*lhs, guard.relation, *rhs))
-        context.AddNote(absl::StrCat(
-            "inputs file ", i + 1, " does not satisfy ", guard.ToString(), " (",
-            guard.reason, ", ", ToString(guard.location),
-            "), which inputs file 1 was compiled for"));
-    }
-  }
+// "inputs file 2 (long.safetensors)"
+std::string ExampleName(const ImportOptions& options, size_t index) {
+  std::string name = absl::StrCat("inputs file ", index + 1);
+  if (index < options.example_files.size())
+    absl::StrAppend(&name, " (", options.example_files[index], ")");
+  return name;
 }
 
 absl::StatusOr<ImportedModel> Import(const std::string& path,
@@ -107,9 +93,11 @@ absl::StatusOr<ImportedModel> Import(const std::string& path,
   Function* function = module->AddFunction("forward");
   ImportContext context(*module, *function);
   context.train = options.train;
+  ImportedModel model;
   TP_ASSIGN_OR_RETURN(
       std::vector<AbstractValue> arguments,
-      BindInputs(method->function().getSchema(), options, context, *function));
+      BindInputs(method->function().getSchema(), options, context, *function,
+                 model.example_sizes));
   WeightTable weights(context, *function, archive->tensors);
   TP_RETURN_IF_ERROR(weights.AddModule(program._ivalue()));
   TP_ASSIGN_OR_RETURN(AbstractValue root,
@@ -126,11 +114,10 @@ absl::StatusOr<ImportedModel> Import(const std::string& path,
         absl::StrCat(path, ": the model returns no tensor"));
   EraseDeadOps(function->body());
   weights.RemoveUnused();
-  CheckExamples(options, context);
   TP_RETURN_IF_ERROR(Annotate(Verify(*module), "after import"));
 
-  ImportedModel model;
   model.module = std::move(module);
+  TP_RETURN_IF_ERROR(CheckExamples(model, options));
   model.weights = MakeImportedWeights(MakeArchiveWeightSource(*archive),
                                       weights.constants());
   model.notes = std::move(context.notes);
@@ -148,6 +135,28 @@ absl::StatusOr<ImportedModel> ImportTorchScript(const std::string& path,
     return absl::InvalidArgumentError(absl::StrCat(
         path, ": LibTorch refuses the program: ", ShortError(error)));
   }
+}
+
+absl::Status CheckExamples(const ImportedModel& model,
+                           const ImportOptions& options) {
+  for (size_t i = 1; i < model.example_sizes.size(); ++i) {
+    for (const Guard& guard : model.module->assumptions().guards()) {
+      absl::StatusOr<int64_t> lhs = guard.lhs.Evaluate(model.example_sizes[i]);
+      absl::StatusOr<int64_t> rhs = guard.rhs.Evaluate(model.example_sizes[i]);
+      // A size that depends on data is known only when the program runs.
+      if (!lhs.ok() || !rhs.ok() || Holds(*lhs, guard.relation, *rhs)) continue;
+      const std::string where = ToString(guard.location);
+      return absl::FailedPreconditionError(absl::StrCat(
+          ExampleName(options, i), " does not fit ", ExampleName(options, 0),
+          ", whose sizes decide: the package would assume ", guard.ToString(),
+          ", but here ", *lhs, " ", ToString(guard.relation), " ", *rhs,
+          " does not hold (", guard.reason,
+          where.empty() ? "" : absl::StrCat("; ", where),
+          "). Leave one of the two files out; if the model itself takes both, "
+          "compile a package for each"));
+    }
+  }
+  return absl::OkStatus();
 }
 
 }  // namespace tp

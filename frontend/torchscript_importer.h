@@ -34,6 +34,8 @@ struct ImportOptions {
   // One per --inputs file, at least one unless the model takes no tensors.
   // Dims that differ between them become symbols.
   std::vector<ExampleInputs> examples;
+  // Their files, for messages; may be empty.
+  std::vector<std::string> example_files;
   // Scalar arguments, "sr" -> "16000"; they are compiled in.
   std::vector<std::pair<std::string, std::string>> arguments;
   // Dims that are symbols although the examples agree in them, by input:
@@ -60,14 +62,22 @@ struct ImportedModel {
   std::shared_ptr<const WeightSource> weights;
   // What was fixed or dropped while importing, for the user to know.
   std::vector<std::string> notes;
+  // The module's symbols by example.
+  std::vector<SymbolValues> example_sizes;
 };
 
 // The errors of CheckArchive; InvalidArgument where the inputs do not fit the
-// model, Unimplemented where the model does something that is not supported:
+// model, FailedPrecondition where they do not fit each other (CheckExamples), Unimplemented where the model does something that is not supported:
 // control flow that depends on data, training mode, state, unknown operators
 // (all of them in one message). Errors name the Python line and module.
 absl::StatusOr<ImportedModel> ImportTorchScript(const std::string& path,
                                                 const ImportOptions& options);
+
+// An example that breaks a guard will not run: FailedPrecondition, naming
+// guard, op, Python line and file. For asking again after passes, which may
+// take guards of their own.
+absl::Status CheckExamples(const ImportedModel& model,
+                           const ImportOptions& options);
 
 }  // namespace tp
 

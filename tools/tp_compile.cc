@@ -293,6 +293,7 @@ absl::StatusOr<ImportOptions> MakeImportOptions(Options& options) {
     import.arguments.push_back(
         {argument.substr(0, equal), argument.substr(equal + 1)});
   }
+  import.example_files = options.inputs;
   import.dynamic = options.dynamic;
   import.train = options.train;
   import.static_sizes = options.static_sizes;
@@ -354,6 +355,7 @@ absl::Status Compile(Options& options) {
                       PassesToRun(options.stop_after, options.train));
   TP_RETURN_IF_ERROR(RunPasses(*model.module, passes, context));
   TP_RETURN_IF_ERROR(dumped);
+  TP_RETURN_IF_ERROR(CheckExamples(model, import));
   if (!options.stop_after.empty()) {
     std::cout << Print(*model.module);
     return absl::OkStatus();

@@ -464,6 +464,23 @@ def arguments_that_are_none(t):
                       "no method 'encode'")
 
 
+@case
+def second_example_that_a_guard_refuses(t):
+    """What the package would refuse at run time is refused now."""
+    ids = np.full((2, 65), 7, np.int64)
+    path = t.tensors("long.safetensors", input_ids=ids,
+                     attention_mask=np.ones_like(ids))
+    t.compile_refuses(t.model("gpt2"), ["--inputs", t.inputs("gpt2"),
+                                        "--inputs", path], BAD_INPUT,
+                      "inputs file 2", "long.safetensors", "seq <= 64",
+                      "65 <= 64 does not hold", "wpe", ".py:",
+                      "Leave one of the two files out")
+    t.compile_refuses(t.model("gpt2"),
+                      ["--static", "--inputs", t.inputs("gpt2"), "--inputs",
+                       t.inputs("gpt2", "alt")], BAD_INPUT, "--static",
+                      "input_ids")
+
+
 # The user's plan.
 
 

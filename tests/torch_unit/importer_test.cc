@@ -169,15 +169,45 @@ def forward(self, x: Tensor):
   EXPECT_FALSE(RunImported(*model, {{"x", at::ones({2, 4})}}).ok());
 }
 
-TEST(ImportControlFlowTest, AnExampleThatBreaksAGuardIsNoted) {
-  auto model = Import(Script(R"(
+TEST(ImportControlFlowTest, AnExampleThatBreaksAGuardIsRefused) {
+  const auto module = Script(R"(
 def forward(self, x: Tensor):
-    return x + 1 if x.size(0) > 2 else x - 1
-)"),
-                      {{{"x", at::ones({3})}}, {{"x", at::ones({1})}}});
-  ASSERT_TRUE(model.ok()) << model.status();
-  EXPECT_THAT(model->notes, ElementsAre(AllOf(HasSubstr("inputs file 2"),
-                                              HasSubstr("batch > 2"))));
+    y = x * 2
+    return y + 1 if x.size(0) > 2 else y - 1
+)");
+  ImportOptions options;
+  options.example_files = {"long.safetensors", "middle.safetensors",
+                           "short.safetensors"};
+  // By name or by position: the sizes are those of the argument.
+  for (const char* name : {"x", "input_0"}) {
+    const absl::Status status = Import(module,
+                                       {{{"x", at::ones({3})}},
+                                        {{"x", at::ones({4})}},
+                                        {{name, at::ones({1})}}},
+                                       options)
+                                    .status();
+    EXPECT_EQ(status.code(), absl::StatusCode::kFailedPrecondition);
+    EXPECT_THAT(status.ToString(),
+                AllOf(HasSubstr("inputs file 3 (short.safetensors)"),
+                      HasSubstr("inputs file 1 (long.safetensors)"),
+                      HasSubstr("batch > 2"), HasSubstr("1 > 2"),
+                      HasSubstr(":4"), HasSubstr("a package for each")));
+  }
+}
+
+TEST(ImportSizesTest, StaticSizesHaveToAgree) {
+  const auto module = Script("def forward(self, x: Tensor): return x + 1");
+  ImportOptions options;
+  options.static_sizes = true;
+  EXPECT_TRUE(
+      Import(module, {{{"x", at::ones({3})}}, {{"x", at::ones({3})}}}, options)
+          .ok());
+  const absl::Status status =
+      Import(module, {{{"x", at::ones({3})}}, {{"x", at::ones({4})}}}, options)
+          .status();
+  EXPECT_EQ(status.code(), absl::StatusCode::kInvalidArgument);
+  EXPECT_THAT(status.ToString(),
+              AllOf(HasSubstr("--static"), HasSubstr("[3, 4]")));
 }
 
 TEST(ImportControlFlowTest, LoopsAndListsUnroll) {

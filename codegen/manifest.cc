@@ -1,5 +1,6 @@
 #include "codegen/manifest.h"
 
+#include "ir/package_manifest.h"
 #include "llvm/Support/JSON.h"
 #include "llvm/Support/raw_ostream.h"
 
@@ -76,7 +77,7 @@ std::string ManifestJson(const Module& planned, const ManifestInfo& info) {
   Array notes;
   for (const std::string& note : info.notes) notes.push_back(note);
 
-  Object root{{"format_version", 1},
+  Object root{{"format_version", kPackageFormatVersion},
               {"tool_version", info.tool_version},
               {"torch_version", info.torch_version},
               {"model", info.model},

@@ -10,18 +10,15 @@
 #include "codegen/plan_yaml.h"
 #include "codegen/weight_sharder.h"
 #include "ir/file_digest.h"
-#include "ir/json_nesting.h"
+#include "ir/package_manifest.h"
 #include "ir/schedule.h"
 #include "ir/status.h"
 #include "ir/text.h"
-#include "llvm/Support/JSON.h"
 
 namespace tp {
 namespace {
 
 namespace fs = std::filesystem;
-
-constexpr int kMaxManifestNesting = 16;
 
 // Removes the folder, and those above it that it had to create, unless
 // Keep() was called.
@@ -67,20 +64,10 @@ absl::Status SystemError(const std::string& action, const fs::path& path,
   return absl::UnavailableError(message);
 }
 
-// Other programs' folders hold a manifest.json too; ours, of any version,
-// says how its programs fit together.
 bool IsPackage(const fs::path& folder) {
-  const std::string path = (folder / "manifest.json").string();
-  absl::StatusOr<std::string> text = ReadTextFile(path);
-  if (!text.ok() || NestedTooDeep(*text, kMaxManifestNesting)) return false;
-  llvm::Expected<llvm::json::Value> parsed = llvm::json::parse(*text);
-  if (!parsed) {
-    llvm::consumeError(parsed.takeError());
-    return false;
-  }
-  const llvm::json::Object* manifest = parsed->getAsObject();
-  return manifest != nullptr && manifest->get("format_version") != nullptr &&
-         manifest->get("schedule_sha256") != nullptr;
+  absl::StatusOr<std::string> text =
+      ReadTextFile((folder / "manifest.json").string());
+  return text.ok() && IsPackageManifest(*text);
 }
 
 fs::path TargetOf(const std::string& dir) {

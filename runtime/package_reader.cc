@@ -3,14 +3,14 @@
 #include <algorithm>
 #include <atomic>
 #include <new>
+#include <optional>
 #include <system_error>
 #include <thread>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
-#include "ir/file_digest.h"
-#include "ir/json_nesting.h"
 #include "ir/mapped_file.h"
+#include "ir/package_manifest.h"
 #include "ir/schedule.h"
 #include "ir/sha256.h"
 #include "ir/status.h"
@@ -21,18 +21,6 @@ namespace tp {
 namespace {
 
 namespace json = llvm::json;
-
-constexpr int kMaxManifestNesting = 16;
-
-absl::StatusOr<std::string> ReadWhole(const std::string& path) {
-  TP_ASSIGN_OR_RETURN(std::unique_ptr<MappedFile> file, MappedFile::Open(path));
-  return file->Read(0, file->size());
-}
-
-struct FileEntry {
-  std::string sha256;
-  uint64_t bytes = 0;
-};
 
 class Reader {
  public:
@@ -70,41 +58,20 @@ class Reader {
   }
 
  private:
-  std::string Path(const std::string& name) const {
-    return absl::StrCat(package_.directory, "/", name);
-  }
-  absl::Status Bad(const std::string& what) const {
-    return absl::InvalidArgumentError(
-        absl::StrCat(Path("manifest.json"), ": ", what));
-  }
-
   absl::Status ReadManifest() {
-    auto text = ReadWhole(Path("manifest.json"));
-    if (!text.ok()) {
-      return Annotate(text.status(),
-                      absl::StrCat(package_.directory,
-                                   " is not a package made by tp-compile"));
-    }
-    if (NestedTooDeep(*text, kMaxManifestNesting)) {
-      return Bad("not a manifest: its JSON is nested too deeply");
-    }
-    llvm::Expected<json::Value> parsed = json::parse(*text);
-    if (!parsed) {
-      return Bad(
-          absl::StrCat("not valid JSON: ", llvm::toString(parsed.takeError())));
-    }
-    const json::Object* manifest = parsed->getAsObject();
-    if (manifest == nullptr) return Bad("not a JSON object");
-    TP_RETURN_IF_ERROR(CheckVersion(*manifest));
+    TP_ASSIGN_OR_RETURN(manifest_,
+                        PackageManifest::Read(package_.directory));
+    const json::Object& manifest = manifest_->root();
     package_.tool_version =
-        manifest->getString("tool_version").value_or("").str();
+        manifest.getString("tool_version").value_or("").str();
     package_.torch_version =
-        manifest->getString("torch_version").value_or("").str();
-    TP_RETURN_IF_ERROR(ReadMesh(*manifest));
-    TP_RETURN_IF_ERROR(ReadFiles(*manifest));
-    schedule_ = manifest->getString("schedule_sha256").value_or("").str();
-    if (schedule_.empty()) return Bad("'schedule_sha256' is missing");
-    if (const json::Array* notes = manifest->getArray("notes")) {
+        manifest.getString("torch_version").value_or("").str();
+    TP_RETURN_IF_ERROR(ReadMesh(manifest));
+    schedule_ = manifest.getString("schedule_sha256").value_or("").str();
+    if (schedule_.empty()) {
+      return manifest_->Bad("'schedule_sha256' is missing");
+    }
+    if (const json::Array* notes = manifest.getArray("notes")) {
       for (const json::Value& note : *notes) {
         if (auto line = note.getAsString()) {
           package_.notes.push_back(line->str());
@@ -114,20 +81,9 @@ class Reader {
     return absl::OkStatus();
   }
 
-  absl::Status CheckVersion(const json::Object& manifest) {
-    auto version = manifest.getInteger("format_version");
-    if (!version) return Bad("'format_version' is missing");
-    if (*version == kPackageFormatVersion) return absl::OkStatus();
-    return absl::FailedPreconditionError(absl::StrCat(
-        package_.directory, " has package format ", *version, ", this tp-run (",
-        TP_VERSION, ") reads format ", kPackageFormatVersion,
-        ". Compile the model again with the tp-compile",
-        " of the same version."));
-  }
-
   absl::Status ReadMesh(const json::Object& manifest) {
     const json::Array* axes = manifest.getArray("mesh");
-    if (axes == nullptr || axes->empty()) return Bad("'mesh' is missing");
+    if (axes == nullptr || axes->empty()) return manifest_->Bad("'mesh' is missing");
     std::vector<MeshAxis> list;
     int64_t ranks = 1;
     for (const json::Value& value : *axes) {
@@ -135,55 +91,14 @@ class Reader {
       auto name = axis ? axis->getString("name") : std::nullopt;
       auto size = axis ? axis->getInteger("size") : std::nullopt;
       if (!name || !size || *size < 1 || *size > 1024) {
-        return Bad("an axis of 'mesh' needs a name and a size of 1 to 1024");
+        return manifest_->Bad("an axis of 'mesh' needs a name and a size of 1 to 1024");
       }
       ranks *= *size;
-      if (ranks > 1024) return Bad("the mesh has more than 1024 ranks");
+      if (ranks > 1024) return manifest_->Bad("the mesh has more than 1024 ranks");
       list.push_back({name->str(), *size});
     }
     package_.mesh = Mesh(std::move(list));
     return absl::OkStatus();
-  }
-
-  absl::Status ReadFiles(const json::Object& manifest) {
-    const json::Object* files = manifest.getObject("files");
-    if (files == nullptr) return Bad("'files' is missing");
-    for (const auto& [name, value] : *files) {
-      const json::Object* file = value.getAsObject();
-      auto sha256 = file ? file->getString("sha256") : std::nullopt;
-      auto bytes = file ? file->getInteger("bytes") : std::nullopt;
-      if (!sha256 || !bytes || *bytes < 0) {
-        return Bad(absl::StrCat("'files' entry ", name.str(),
-                                " needs 'sha256' and 'bytes'"));
-      }
-      files_[name] = {sha256->str(), static_cast<uint64_t>(*bytes)};
-    }
-    return absl::OkStatus();
-  }
-
-  absl::Status Differs(const std::string& name, const std::string& how) const {
-    return absl::DataLossError(absl::StrCat(
-        Path(name), " is not the file tp-compile wrote: ", how,
-        ". It was edited, damaged, or belongs to another package or rank; "
-        "compile again."));
-  }
-
-  absl::Status CheckSize(const std::string& name, uint64_t bytes) const {
-    auto entry = files_.find(name);
-    if (entry == files_.end()) {
-      return Bad(absl::StrCat("'files' has no entry for ", name));
-    }
-    if (entry->second.bytes == bytes) return absl::OkStatus();
-    return Differs(name, absl::StrCat("it has ", bytes, " bytes instead of ",
-                                      entry->second.bytes));
-  }
-
-  absl::Status CheckHash(const std::string& name,
-                         const std::string& hash) const {
-    if (hash == files_.find(name)->second.sha256) {
-      return absl::OkStatus();
-    }
-    return Differs(name, "its SHA-256 differs from the manifest's");
   }
 
   absl::Status ReadRank(int64_t rank) {
@@ -204,20 +119,18 @@ class Reader {
 
   absl::Status ReadProgram(int64_t rank) {
     const std::string name = absl::StrCat("rank", rank, ".tpir");
-    TP_ASSIGN_OR_RETURN(std::string text, ReadWhole(Path(name)));
-    TP_RETURN_IF_ERROR(CheckSize(name, text.size()));
-    TP_RETURN_IF_ERROR(CheckHash(name, Sha256Hex(text)));
+    TP_ASSIGN_OR_RETURN(std::string text, manifest_->ReadText(name));
     TP_ASSIGN_OR_RETURN(std::shared_ptr<Module> module,
-                        Parse(text, Path(name)));
+                        Parse(text, manifest_->Path(name)));
     if (module->rank() != std::optional<int64_t>(rank)) {
-      return Differs(
+      return manifest_->Differs(
           name,
           absl::StrCat("it is the program of ",
                        module->rank() ? absl::StrCat("rank ", *module->rank())
                                       : "no rank"));
     }
     if (!(module->mesh() == package_.mesh)) {
-      return Differs(name,
+      return manifest_->Differs(name,
                      absl::StrCat("its mesh is ", module->mesh().ToString(),
                                   ", not ", package_.mesh.ToString()));
     }
@@ -228,8 +141,8 @@ class Reader {
   absl::Status ReadWeights(int64_t rank) {
     const std::string name = absl::StrCat("rank", rank, ".safetensors");
     TP_ASSIGN_OR_RETURN(std::unique_ptr<MappedFile> file,
-                        MappedFile::Open(Path(name)));
-    TP_RETURN_IF_ERROR(CheckSize(name, file->size()));
+                        MappedFile::Open(manifest_->Path(name)));
+    TP_RETURN_IF_ERROR(manifest_->CheckSize(name, file->size()));
     if (options_.hash_weights && file->size() > 0) {
       // In pieces, so that what was hashed does not count as used memory.
       constexpr uint64_t kPiece = uint64_t{16} << 20;
@@ -239,10 +152,10 @@ class Reader {
                             file->Map(at, std::min(kPiece, file->size() - at)));
         hasher.Update(llvm::ArrayRef(bytes.data(), bytes.size()));
       }
-      TP_RETURN_IF_ERROR(CheckHash(name, hasher.FinishHex()));
+      TP_RETURN_IF_ERROR(manifest_->CheckHash(name, hasher.FinishHex()));
     }
     TP_ASSIGN_OR_RETURN(package_.weights[rank],
-                        SafetensorsFile::Open(Path(name)));
+                        SafetensorsFile::Open(manifest_->Path(name)));
     return absl::OkStatus();
   }
 
@@ -263,7 +176,7 @@ class Reader {
 
   OpenOptions options_;
   Package package_;
-  llvm::StringMap<FileEntry> files_;
+  std::optional<PackageManifest> manifest_;
   std::string schedule_;
 };
 

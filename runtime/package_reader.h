@@ -30,9 +30,6 @@ struct Package {
   std::vector<std::shared_ptr<const SafetensorsFile>> weights;
 };
 
-// The format this program reads and writes.
-inline constexpr int64_t kPackageFormatVersion = 1;
-
 // kNotFound for a missing folder or file, kFailedPrecondition for another
 // format version or a schedule that differs from the one that was proven,
 // kDataLoss for a file that is not the one tp-compile wrote,

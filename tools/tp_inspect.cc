@@ -1,9 +1,8 @@
 // tp-inspect: shows the plan of a package.
-#include <filesystem>
 #include <iostream>
 
 #include "absl/strings/str_cat.h"
-#include "ir/file_digest.h"
+#include "ir/package_manifest.h"
 #include "ir/status.h"
 #include "ir/text.h"
 #include "passes/plan_summary.h"
@@ -25,16 +24,12 @@ collectives, and every weight's placement.
 Exit codes: 0 ok, 2 usage, 3 bad input.
 )";
 
+constexpr char kPlan[] = "plan.tpir";
+
 absl::StatusOr<std::unique_ptr<Module>> ReadPlan(const std::string& dir) {
-  const std::string path =
-      (std::filesystem::path(dir) / "plan.tpir").string();
-  absl::StatusOr<std::string> text = ReadTextFile(path);
-  if (!text.ok())
-    return absl::Status(
-        text.status().code(),
-        absl::StrCat(text.status().message(), " (is ", dir,
-                     " a package that tp-compile wrote?)"));
-  return Parse(*text, path);
+  TP_ASSIGN_OR_RETURN(PackageManifest manifest, PackageManifest::Read(dir));
+  TP_ASSIGN_OR_RETURN(std::string text, manifest.ReadText(kPlan));
+  return Parse(text, manifest.Path(kPlan));
 }
 
 absl::Status Inspect(const std::string& dir, bool ops, bool json) {

@@ -745,6 +745,30 @@ def flipped_byte_in_the_package(t):
 
 
 @case
+def plan_that_is_not_the_written_one(t):
+    """tp-inspect shows what was compiled, or nothing."""
+    package = t.package()
+    plan = package / "plan.tpir"
+    whole = plan.read_text()
+    plan.write_text(whole + "\n// a harmless remark\n")
+    t.refuses("tp-inspect", [package], BAD_INPUT, "plan.tpir", "bytes instead")
+    plan.write_text(whole.replace("<S(0)>", "<S(1)>"))
+    t.refuses("tp-inspect", [package, "--json"], BAD_INPUT, "plan.tpir",
+              "SHA-256", "compile again")
+    plan.unlink()
+    t.refuses("tp-inspect", [package, "--ops"], BAD_INPUT, "plan.tpir",
+              "No such file")
+    plan.write_text(whole)
+    t.works("tp-inspect", package)
+    replace_in_manifest(package, lambda m: m["files"].pop("plan.tpir"))
+    t.refuses("tp-inspect", [package], BAD_INPUT, "no entry for plan.tpir")
+    replace_in_manifest(package, lambda m: m.update(format_version=99))
+    t.refuses("tp-inspect", [package], BAD_INPUT, "format 99")
+    (package / "manifest.json").unlink()
+    t.refuses("tp-inspect", [package], BAD_INPUT, "not a package")
+
+
+@case
 def files_of_the_package_missing_or_cut(t):
     for name in ["rank0.safetensors", "rank1.safetensors", "rank0.tpir",
                  "rank1.tpir"]:

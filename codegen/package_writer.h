@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "absl/status/status.h"
+#include "codegen/unfinished_package.h"
 #include "ir/module.h"
 #include "ir/weight_source.h"
 
@@ -20,6 +21,9 @@ struct PackageOptions {
   std::vector<std::string> notes;
   // Called before each rank's weights are written; may be empty.
   std::function<void(int64_t rank, int64_t num_ranks)> progress;
+  // Where the package is while it is written, for a caller that may have to
+  // abandon it; null for one of WritePackage's own.
+  UnfinishedPackage* unfinished = nullptr;
 };
 
 // kAlreadyExists if WritePackage would refuse `dir`: it exists and is no
@@ -32,7 +36,8 @@ absl::Status CheckPackageTarget(const std::string& dir);
 // one is complete. `programs` holds one module per rank (MakeRankPrograms).
 // kAlreadyExists if `dir` exists and is no package; kNotFound,
 // kPermissionDenied or kUnavailable with the system's reason if it cannot be
-// created or the disk is full.
+// created or the disk is full; kCancelled if options.unfinished was abandoned
+// meanwhile.
 absl::Status WritePackage(
     const std::string& dir, const Module& planned,
     const std::vector<std::unique_ptr<Module>>& programs,

@@ -2,12 +2,11 @@
 
 #include <cerrno>
 #include <cstdio>
-#include <cstring>
 #include <memory>
 #include <vector>
 
-#include "absl/strings/str_cat.h"
 #include "ir/sha256.h"
+#include "ir/system_error.h"
 
 namespace tp {
 namespace {
@@ -16,29 +15,6 @@ struct CloseFile {
   void operator()(std::FILE* file) const { std::fclose(file); }
 };
 using File = std::unique_ptr<std::FILE, CloseFile>;
-
-absl::Status SystemError(const std::string& action, const std::string& path,
-                         int error) {
-  const std::string text =
-      absl::StrCat("cannot ", action, " ", path, ": ", std::strerror(error));
-  switch (error) {
-    case ENOENT:
-    case ENOTDIR:
-      return absl::NotFoundError(text);
-    case EISDIR:
-      return absl::InvalidArgumentError(text);
-    case EACCES:
-    case EPERM:
-    case EROFS:
-      return absl::PermissionDeniedError(text);
-    case ENOSPC:
-    case EDQUOT:
-      return absl::UnavailableError(absl::StrCat(
-          text, "; free some space or write to another disk"));
-    default:
-      return absl::UnavailableError(text);
-  }
-}
 
 }  // namespace
 

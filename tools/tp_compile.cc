@@ -23,6 +23,7 @@
 #include "passes/pass.h"
 #include "passes/plan_summary.h"
 #include "tools/command_line.h"
+#include "tools/interrupt.h"
 
 namespace tp {
 namespace {
@@ -325,7 +326,7 @@ std::vector<std::string> NotesOf(const PlanSummary& summary,
   return notes;
 }
 
-absl::Status Compile(Options& options) {
+absl::Status Compile(Options& options, UnfinishedPackage& unfinished) {
   Progress progress(options);
   if (!options.plan_only && options.stop_after.empty())
     TP_RETURN_IF_ERROR(CheckPackageTarget(options.output));
@@ -372,6 +373,7 @@ absl::Status Compile(Options& options) {
     TP_ASSIGN_OR_RETURN(std::vector<std::unique_ptr<Module>> programs,
                         MakeRankPrograms(*model.module));
     progress.Step("write package");
+    package.unfinished = &unfinished;
     package.progress = [&](int64_t rank, int64_t num_ranks) {
       if (!options.quiet && isatty(STDERR_FILENO))
         std::cerr << "\rwriting rank " << rank + 1 << " of " << num_ranks
@@ -403,8 +405,13 @@ int Main(int argc, char** argv) {
               << TP_TORCH_VERSION << ")\n";
     return 0;
   }
+  // Shared with the thread that waits for signals, which outlives Main.
+  const auto unfinished = std::make_shared<UnfinishedPackage>();
+  CleanUpWhenInterrupted([unfinished] { unfinished->Abandon(); });
   try {
-    absl::Status status = Compile(options);
+    absl::Status status = Compile(options, *unfinished);
+    // The other thread ends the process, and what failed here failed for it.
+    while (absl::IsCancelled(status)) pause();
     if (status.ok() && !std::cout.flush())
       status = absl::UnavailableError("cannot write to standard output");
     return status.ok() ? 0 : Fail(status);

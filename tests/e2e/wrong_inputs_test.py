@@ -647,6 +647,63 @@ def compile_that_is_killed(t):
 
 
 @case
+def compile_that_is_interrupted(t):
+    """Ctrl-C at any moment leaves no package or a whole one, and no more."""
+    command = [zoo.BIN / "tp-compile", t.model("gpt2"), "--inputs",
+               t.inputs("gpt2"), "--tp", "8", "-q", "-o",
+               t.path("new/package")]
+    seen = set()
+    for attempt in range(12):
+        number = [signal.SIGINT, signal.SIGTERM][attempt % 2]
+        with subprocess.Popen([str(part) for part in command],
+                              stderr=subprocess.PIPE) as process:
+            # At first while it imports, then while it writes.
+            while attempt > 1 and process.poll() is None and not os.listdir(
+                    t.folder):
+                time.sleep(0.0005)
+            time.sleep(attempt * 0.002 if attempt > 1 else 0.1)
+            process.send_signal(number)
+            errors = process.stderr.read().decode()
+        code = process.returncode
+        assert code in (0, 128 + number), f"exit code {code}: {errors}"
+        assert errors == "", errors
+        left = sorted(str(path.relative_to(t.folder))
+                      for path in t.folder.glob("*/*"))
+        assert left in ([], ["new/package"]), left
+        assert code != 0 or left, "no package"
+        seen.add(code)
+        if left:
+            t.works("tp-run", t.path("new/package"), "--inputs",
+                    t.inputs("gpt2"), "-q")
+            shutil.rmtree(t.path("new"))
+        assert not os.listdir(t.folder), os.listdir(t.folder)
+    assert {130, 143} <= seen, f"never interrupted in time: {seen}"
+
+
+@case
+def interrupted_compile_keeps_the_old_package(t):
+    package = t.package("gpt2")
+    before = snapshot(package)
+    command = [zoo.BIN / "tp-compile", t.model("gpt2"), "--inputs",
+               t.inputs("gpt2"), "--tp", "8", "-q", "-o", package]
+    with subprocess.Popen([str(part) for part in command]) as process:
+        while process.poll() is None and len(os.listdir(t.folder)) < 2:
+            time.sleep(0.0005)
+        process.send_signal(signal.SIGINT)
+    assert os.listdir(t.folder) == ["package"], os.listdir(t.folder)
+    assert process.returncode in (0, 130), process.returncode
+    assert (snapshot(package) == before) == (process.returncode == 130)
+    # Who was started to ignore Ctrl-C goes on ignoring it.
+    with subprocess.Popen(
+            [str(part) for part in command],
+            preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_IGN)
+    ) as process:
+        time.sleep(0.05)
+        process.send_signal(signal.SIGINT)
+    assert process.returncode == 0, process.returncode
+
+
+@case
 def limit_on_memory(t):
     t.works("tp-compile", t.model("mlp"), "--inputs", t.inputs("mlp"),
             "--tp", "64", "-o", t.path("package"))

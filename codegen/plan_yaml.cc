@@ -3,6 +3,7 @@
 #include "absl/strings/str_cat.h"
 #include "ir/op_def.h"
 #include "ir/schedule.h"
+#include "ir/value_placement.h"
 
 namespace tp {
 namespace {
@@ -15,11 +16,6 @@ std::string Quoted(llvm::StringRef text) {
   }
   quoted += '"';
   return quoted;
-}
-
-Placement PlacementOf(const Value& value, int axis) {
-  return axis < static_cast<int>(value.spec().size()) ? value.spec()[axis]
-                                                      : Placement();
 }
 
 // The first op that uses the value.
@@ -38,7 +34,7 @@ std::string WhyOf(const Function& function, const Value* weight,
   std::string where =
       absl::StrCat(std::string(use->base_name()), " ", ToString(use->location()));
   absl::StatusOr<OpRule> rule = RuleOf(*use);
-  const Placement placement = PlacementOf(*weight, 0);
+  const Placement placement = AxisPlacement(*weight, 0);
   if (!placement.is_shard())
     return absl::StrCat("whole in ", where);
   if (!rule.ok()) return where;
@@ -70,7 +66,7 @@ void AddWeights(const Module& planned, const Function& function,
     absl::StrAppend(&text, "  - name: ", Quoted(info.name), "\n");
     for (const std::string& alias : info.aliases)
       absl::StrAppend(&text, "    # also ", Quoted(alias), "\n");
-    absl::StrAppend(&text, "    state: ", StateText(PlacementOf(*value, 0)),
+    absl::StrAppend(&text, "    state: ", StateText(AxisPlacement(*value, 0)),
                     "\n    type: ", Quoted(ToString(value->type())),
                     "\n    why: ",
                     Quoted(WhyOf(function, value, planned.mesh())), "\n");

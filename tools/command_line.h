@@ -1,11 +1,13 @@
 // Flags of the tools: --name value, --name=value, --switch, and positional
-// arguments, in any order; "--" ends the flags. Header-only, because every
-// tool is one file.
+// arguments, in any order; "--" ends the flags; and what every tool does with
+// them first. Header-only, because every tool is one file.
 #ifndef TP_TOOLS_COMMAND_LINE_H_
 #define TP_TOOLS_COMMAND_LINE_H_
 
 #include <functional>
+#include <iostream>
 #include <map>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -14,10 +16,28 @@
 #include "absl/strings/match.h"
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
 #include "absl/time/time.h"
 #include "ir/status.h"
 
 namespace tp {
+
+// What every tool understands, and its one positional argument.
+struct CommonOptions {
+  bool help = false;
+  bool version = false;
+  std::string positional;  // "" if it is not given
+
+  // Whether the tool only has to say something about itself.
+  bool answers() const { return help || version; }
+};
+
+// What a tool says of itself.
+struct ToolText {
+  const char* name;
+  const char* usage;
+  const char* version;
+};
 
 class CommandLine {
  public:
@@ -122,6 +142,24 @@ class CommandLine {
     return absl::OkStatus();
   }
 
+  // As Parse, with --help and --version, for a tool that takes one positional
+  // argument, which errors call `what`. It has to be there if it is
+  // `required` and the tool does not just answer.
+  absl::Status ParseCommon(int argc, char** argv, const std::string& what,
+                           bool required, CommonOptions& common) {
+    Switch("--help", &common.help);
+    Switch("--version", &common.version);
+    std::vector<std::string> positional;
+    TP_RETURN_IF_ERROR(Parse(argc, argv, positional));
+    if (common.answers()) return absl::OkStatus();
+    if (positional.size() > 1 || (required && positional.empty()))
+      return absl::InvalidArgumentError(absl::StrCat(
+          "give exactly one ", what, positional.empty() ? "" : ", not ",
+          absl::StrJoin(positional, " and ")));
+    if (!positional.empty()) common.positional = positional[0];
+    return absl::OkStatus();
+  }
+
  private:
   struct Flag {
     bool takes_value = true;
@@ -135,6 +173,30 @@ class CommandLine {
 
   std::map<std::string, Flag> flags_;
 };
+
+inline int Fail(const ToolText& tool, const absl::Status& status) {
+  std::cerr << tool.name << ": " << status.message() << "\n";
+  return static_cast<int>(ExitCodeOf(status));
+}
+
+inline int UsageError(const ToolText& tool, const absl::Status& status) {
+  std::cerr << tool.name << ": " << status.message() << "\nTry " << tool.name
+            << " --help.\n";
+  return static_cast<int>(ExitCode::kUsage);
+}
+
+// The exit code of a tool whose command line is wrong (`status`), or asks for
+// its usage or version; nothing where it has work to do.
+inline std::optional<int> AnswerCommon(const ToolText& tool,
+                                       const absl::Status& status,
+                                       const CommonOptions& common) {
+  if (!status.ok()) return UsageError(tool, status);
+  if (common.help) std::cout << tool.usage;
+  if (common.version && !common.help)
+    std::cout << tool.name << " " << tool.version << "\n";
+  if (!common.answers()) return std::nullopt;
+  return 0;
+}
 
 }  // namespace tp
 

@@ -92,19 +92,11 @@ struct Options {
   bool json = false;
   bool verbose = false;
   bool quiet = false;
-  bool help = false;
-  bool version = false;
+  CommonOptions common;
 };
 
-int UsageError(const std::string& message) {
-  std::cerr << "tp-compile: " << message << "\nTry tp-compile --help.\n";
-  return static_cast<int>(ExitCode::kUsage);
-}
-
-int Fail(const absl::Status& status) {
-  std::cerr << "tp-compile: " << status.message() << "\n";
-  return static_cast<int>(ExitCodeOf(status));
-}
+constexpr ToolText kTool = {
+    "tp-compile", kUsage, TP_VERSION " (LibTorch " TP_TORCH_VERSION ")"};
 
 absl::Status ParseMesh(const std::string& tp, Options& options) {
   int ranks = 2;
@@ -166,14 +158,10 @@ absl::Status ParseOptions(int argc, char** argv, Options& options) {
   line.Switch("--json", &options.json);
   line.Switch("-v", &options.verbose);
   line.Switch("-q", &options.quiet);
-  line.Switch("--help", &options.help);
-  line.Switch("--version", &options.version);
-  std::vector<std::string> positional;
-  TP_RETURN_IF_ERROR(line.Parse(argc, argv, positional));
-  if (options.help || options.version) return absl::OkStatus();
-  if (positional.size() != 1)
-    return absl::InvalidArgumentError("give exactly one MODEL.pt");
-  options.model = positional[0];
+  TP_RETURN_IF_ERROR(line.ParseCommon(argc, argv, "MODEL.pt",
+                                      /*required=*/true, options.common));
+  if (options.common.answers()) return absl::OkStatus();
+  options.model = options.common.positional;
   TP_RETURN_IF_ERROR(ParseMesh(tp, options));
   if (options.loss.kind.empty() != options.loss.labels.empty())
     return absl::InvalidArgumentError(
@@ -394,17 +382,9 @@ int Main(int argc, char** argv) {
   // A limit on file sizes is then an error of write(), told like a full disk.
   std::signal(SIGXFSZ, SIG_IGN);
   Options options;
-  if (absl::Status status = ParseOptions(argc, argv, options); !status.ok())
-    return UsageError(std::string(status.message()));
-  if (options.help) {
-    std::cout << kUsage;
-    return 0;
-  }
-  if (options.version) {
-    std::cout << "tp-compile " << TP_VERSION << " (LibTorch "
-              << TP_TORCH_VERSION << ")\n";
-    return 0;
-  }
+  const absl::Status parsed = ParseOptions(argc, argv, options);
+  if (std::optional<int> code = AnswerCommon(kTool, parsed, options.common))
+    return *code;
   // Shared with the thread that waits for signals, which outlives Main.
   const auto unfinished = std::make_shared<UnfinishedPackage>();
   CleanUpWhenInterrupted([unfinished] { unfinished->Abandon(); });
@@ -414,11 +394,11 @@ int Main(int argc, char** argv) {
     while (absl::IsCancelled(status)) pause();
     if (status.ok() && !std::cout.flush())
       status = absl::UnavailableError("cannot write to standard output");
-    return status.ok() ? 0 : Fail(status);
+    return status.ok() ? 0 : Fail(kTool, status);
   } catch (const std::bad_alloc&) {
-    return Fail(absl::ResourceExhaustedError("out of memory"));
+    return Fail(kTool, absl::ResourceExhaustedError("out of memory"));
   } catch (const std::exception& error) {
-    return Fail(absl::InternalError(error.what()));
+    return Fail(kTool, absl::InternalError(error.what()));
   }
 }
 

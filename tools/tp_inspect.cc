@@ -24,6 +24,8 @@ collectives, and every weight's placement.
 Exit codes: 0 ok, 2 usage, 3 bad input.
 )";
 
+constexpr ToolText kTool = {"tp-inspect", kUsage, TP_VERSION};
+
 constexpr char kPlan[] = "plan.tpir";
 
 absl::StatusOr<std::unique_ptr<Module>> ReadPlan(const std::string& dir) {
@@ -47,34 +49,16 @@ absl::Status Inspect(const std::string& dir, bool ops, bool json) {
 int Main(int argc, char** argv) {
   bool ops = false;
   bool json = false;
-  bool help = false;
-  bool version = false;
+  CommonOptions common;
   CommandLine line;
   line.Switch("--ops", &ops);
   line.Switch("--json", &json);
-  line.Switch("--help", &help);
-  line.Switch("--version", &version);
-  std::vector<std::string> positional;
-  absl::Status status = line.Parse(argc, argv, positional);
-  if (status.ok() && help) {
-    std::cout << kUsage;
-    return 0;
-  }
-  if (status.ok() && version) {
-    std::cout << "tp-inspect " << TP_VERSION << "\n";
-    return 0;
-  }
-  if (status.ok() && positional.size() != 1)
-    status = absl::InvalidArgumentError("give one package folder");
-  if (!status.ok()) {
-    std::cerr << "tp-inspect: " << status.message()
-              << "\nTry tp-inspect --help.\n";
-    return static_cast<int>(ExitCode::kUsage);
-  }
-  status = Inspect(positional[0], ops, json);
-  if (status.ok()) return 0;
-  std::cerr << "tp-inspect: " << status.message() << "\n";
-  return static_cast<int>(ExitCodeOf(status));
+  absl::Status status = line.ParseCommon(argc, argv, "package folder",
+                                         /*required=*/true, common);
+  if (std::optional<int> code = AnswerCommon(kTool, status, common))
+    return *code;
+  status = Inspect(common.positional, ops, json);
+  return status.ok() ? 0 : Fail(kTool, status);
 }
 
 }  // namespace

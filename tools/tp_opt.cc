@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "absl/strings/str_replace.h"
@@ -16,6 +17,7 @@
 #include "ir/text.h"
 #include "llvm/ADT/STLExtras.h"
 #include "passes/pass.h"
+#include "tools/command_line.h"
 
 namespace tp {
 namespace {
@@ -47,86 +49,63 @@ struct Options {
   std::string input;
   std::string output = "-";
   std::vector<std::string> passes;
-  int64_t rank = -1;
+  int rank = -1;
   bool list_passes = false;
   bool show_rules = false;
   bool markdown = false;
-  bool help = false;
-  bool version = false;
+  CommonOptions common;
 };
 
-int UsageError(const std::string& message) {
-  std::cerr << "tp-opt: " << message << "\nTry tp-opt --help.\n";
-  return static_cast<int>(ExitCode::kUsage);
+constexpr ToolText kTool = {"tp-opt", kUsage, TP_VERSION};
+
+bool IsPass(const std::string& name) {
+  return llvm::any_of(AllPasses(),
+                      [&](const PassInfo& pass) { return pass.name == name; });
 }
 
-int Fail(const absl::Status& status) {
-  std::cerr << "tp-opt: " << status.message() << "\n";
-  return static_cast<int>(ExitCodeOf(status));
-}
-
-// One entry per flag that takes a value; they accept --flag=value and
-// --flag value.
-absl::Status SetValue(llvm::StringRef flag, llvm::StringRef value,
-                      Options& options) {
-  if (flag == "o") {
-    options.output = value.str();
-  } else if (flag == "passes") {
-    std::vector<std::string> names =
-        absl::StrSplit(value.str(), ',', absl::SkipEmpty());
-    for (std::string& name : names) {
-      if (name == "plan") {
-        for (std::string& step : PlanPipeline())
-          options.passes.push_back(std::move(step));
-      } else {
-        options.passes.push_back(std::move(name));
-      }
+// Names of passes; "plan" stands for the pipeline.
+absl::Status AddPasses(const std::string& list,
+                       std::vector<std::string>& passes) {
+  const std::vector<std::string> names =
+      absl::StrSplit(list, ',', absl::SkipEmpty());
+  for (const std::string& name : names) {
+    if (name == "plan") {
+      for (std::string& step : PlanPipeline())
+        passes.push_back(std::move(step));
+    } else if (IsPass(name)) {
+      passes.push_back(name);
+    } else {
+      return absl::InvalidArgumentError(
+          absl::StrCat("there is no pass named \"", name,
+                       "\"; tp-opt --list-passes lists them"));
     }
-  } else if (value.getAsInteger(10, options.rank) || options.rank < 0) {
-    return absl::InvalidArgumentError(
-        absl::StrCat("--rank=", value.str(), " is not a rank"));
   }
   return absl::OkStatus();
 }
 
-absl::StatusOr<Options> ParseCommandLine(llvm::ArrayRef<const char*> args) {
-  Options options;
-  const std::pair<llvm::StringRef, bool*> switches[] = {
-      {"list-passes", &options.list_passes},
-      {"show-rules", &options.show_rules},
-      {"markdown", &options.markdown},
-      {"help", &options.help},
-      {"version", &options.version},
-  };
-  for (size_t i = 0; i < args.size(); ++i) {
-    const llvm::StringRef arg = args[i];
-    if (arg == "-" || !arg.starts_with("-")) {
-      if (!options.input.empty())
-        return absl::InvalidArgumentError(absl::StrCat(
-            "one FILE at a time, not ", options.input, " and ", arg.str()));
-      options.input = arg.str();
-      continue;
-    }
-    auto [flag, value] = arg.ltrim('-').split('=');
-    if (flag == "o" || flag == "passes" || flag == "rank") {
-      if (!arg.contains('=')) {
-        if (++i == args.size())
-          return absl::InvalidArgumentError(
-              absl::StrCat(arg.str(), " needs a value"));
-        value = args[i];
-      }
-      TP_RETURN_IF_ERROR(SetValue(flag, value, options));
-      continue;
-    }
-    const auto* found = std::find_if(
-        std::begin(switches), std::end(switches),
-        [&, flag = flag](const auto& entry) { return entry.first == flag; });
-    if (found == std::end(switches) || arg.contains('='))
-      return absl::InvalidArgumentError(
-          absl::StrCat("unknown option ", arg.str()));
-    *found->second = true;
-  }
-  return options;
+absl::Status ParseOptions(int argc, char** argv, Options& options) {
+  CommandLine line;
+  std::vector<std::string> passes;
+  std::string rank;
+  line.String("-o", &options.output);
+  line.Strings("--passes", &passes);
+  line.String("--rank", &rank);
+  line.Switch("--list-passes", &options.list_passes);
+  line.Switch("--show-rules", &options.show_rules);
+  line.Switch("--markdown", &options.markdown);
+  TP_RETURN_IF_ERROR(line.ParseCommon(argc, argv, "FILE", /*required=*/false,
+                                      options.common));
+  if (options.common.answers()) return absl::OkStatus();
+  options.input = options.common.positional;
+  for (const std::string& list : passes)
+    TP_RETURN_IF_ERROR(AddPasses(list, options.passes));
+  if (!rank.empty() && (!absl::SimpleAtoi(rank, &options.rank) ||
+                        options.rank < 0))
+    return absl::InvalidArgumentError(
+        absl::StrCat("--rank=", rank, " is not a rank"));
+  if (options.input.empty() && !options.list_passes && !options.show_rules)
+    return absl::InvalidArgumentError("which FILE? (- is standard input)");
+  return absl::OkStatus();
 }
 
 absl::StatusOr<std::string> ReadInput(const std::string& path) {
@@ -218,11 +197,6 @@ absl::Status AppendRules(const Block& block, std::string& text) {
   return absl::OkStatus();
 }
 
-bool IsPass(const std::string& name) {
-  return llvm::any_of(AllPasses(),
-                      [&](const PassInfo& pass) { return pass.name == name; });
-}
-
 absl::StatusOr<std::string> Process(const Options& options) {
   TP_ASSIGN_OR_RETURN(std::string text, ReadInput(options.input));
   TP_ASSIGN_OR_RETURN(
@@ -245,39 +219,28 @@ absl::StatusOr<std::string> Process(const Options& options) {
   return rules;
 }
 
-int Main(llvm::ArrayRef<const char*> args) {
-  absl::StatusOr<Options> options = ParseCommandLine(args);
-  if (!options.ok()) return UsageError(std::string(options.status().message()));
-  for (const std::string& pass : options->passes)
-    if (!IsPass(pass))
-      return UsageError(absl::StrCat("there is no pass named \"", pass,
-                                     "\"; tp-opt --list-passes lists them"));
+int Main(int argc, char** argv) {
+  Options options;
+  const absl::Status parsed = ParseOptions(argc, argv, options);
+  if (std::optional<int> code = AnswerCommon(kTool, parsed, options.common))
+    return *code;
   absl::StatusOr<std::string> output;
-  if (options->help) {
-    output = kUsage;
-  } else if (options->version) {
-    output = "tp-opt " TP_VERSION "\n";
-  } else if (options->list_passes) {
+  if (options.list_passes) {
     std::vector<std::vector<std::string>> rows = {{"pass", "what it does"}};
     for (const PassInfo& pass : AllPasses())
       rows.push_back({pass.name, pass.summary});
-    output = FormatTable(rows, options->markdown);
-  } else if (options->show_rules && options->input.empty()) {
-    output = OpTableText(options->markdown);
-  } else if (options->input.empty()) {
-    return UsageError("which FILE? (- is standard input)");
+    output = FormatTable(rows, options.markdown);
+  } else if (options.show_rules && options.input.empty()) {
+    output = OpTableText(options.markdown);
   } else {
-    output = Process(*options);
+    output = Process(options);
   }
-  if (!output.ok()) return Fail(output.status());
-  if (absl::Status status = WriteOutput(options->output, *output); !status.ok())
-    return Fail(status);
-  return static_cast<int>(ExitCode::kOk);
+  if (!output.ok()) return Fail(kTool, output.status());
+  const absl::Status written = WriteOutput(options.output, *output);
+  return written.ok() ? 0 : Fail(kTool, written);
 }
 
 }  // namespace
 }  // namespace tp
 
-int main(int argc, char** argv) {
-  return tp::Main(llvm::ArrayRef<const char*>(argv + 1, argv + argc));
-}
+int main(int argc, char** argv) { return tp::Main(argc, argv); }

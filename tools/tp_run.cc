@@ -88,20 +88,12 @@ struct Options {
   std::string grads_file;
   bool no_verify_hash = false;
   bool quiet = false;
-  bool help = false;
-  bool version = false;
+  CommonOptions common;
   SessionOptions session;
 };
 
-int Fail(const absl::Status& status) {
-  std::cerr << "tp-run: " << status.message() << "\n";
-  return static_cast<int>(ExitCodeOf(status));
-}
-
-int UsageError(const absl::Status& status) {
-  std::cerr << "tp-run: " << status.message() << "\nTry tp-run --help.\n";
-  return static_cast<int>(ExitCode::kUsage);
-}
+constexpr ToolText kTool = {
+    "tp-run", kUsage, TP_VERSION " (LibTorch " TP_TORCH_VERSION ")"};
 
 absl::Status ParseOptions(int argc, char** argv, Options& options) {
   CommandLine line;
@@ -126,14 +118,10 @@ absl::Status ParseOptions(int argc, char** argv, Options& options) {
   line.Int("--seed", &options.seed);
   line.Switch("--no-verify-hash", &options.no_verify_hash);
   line.Switch("-q", &options.quiet);
-  line.Switch("--help", &options.help);
-  line.Switch("--version", &options.version);
-  std::vector<std::string> positional;
-  TP_RETURN_IF_ERROR(line.Parse(argc, argv, positional));
-  if (options.help || options.version) return absl::OkStatus();
-  if (positional.size() != 1)
-    return absl::InvalidArgumentError("give exactly one package folder");
-  options.package = positional[0];
+  TP_RETURN_IF_ERROR(line.ParseCommon(argc, argv, "package folder",
+                                      /*required=*/true, options.common));
+  if (options.common.answers()) return absl::OkStatus();
+  options.package = options.common.positional;
   if (options.bench < 0 || options.session.group.threads < 0 ||
       options.tolerance < 0)
     return absl::InvalidArgumentError(
@@ -428,21 +416,13 @@ int Main(int argc, char** argv) {
     if (command == "doctor") return Doctor();
     if (command == "train") return TrainMain(argc - 1, argv + 1);
     if (command == "generate" || command == "calibrate")
-      return Fail(absl::UnimplementedError(absl::StrCat(
+      return Fail(kTool, absl::UnimplementedError(absl::StrCat(
           "'", command, "' is not there yet in version ", TP_VERSION)));
   }
   Options options;
-  if (absl::Status status = ParseOptions(argc, argv, options); !status.ok())
-    return UsageError(status);
-  if (options.help) {
-    std::cout << kUsage;
-    return 0;
-  }
-  if (options.version) {
-    std::cout << "tp-run " << TP_VERSION << " (LibTorch " << TP_TORCH_VERSION
-              << ")\n";
-    return 0;
-  }
+  const absl::Status parsed = ParseOptions(argc, argv, options);
+  if (std::optional<int> answer = AnswerCommon(kTool, parsed, options.common))
+    return *answer;
   absl::StatusOr<ExitCode> code = absl::InternalError("nothing ran");
   try {
     code = Run(options);
@@ -455,7 +435,7 @@ int Main(int argc, char** argv) {
   } catch (const std::exception& error) {
     code = absl::InternalError(error.what());
   }
-  return code.ok() ? static_cast<int>(*code) : Fail(code.status());
+  return code.ok() ? static_cast<int>(*code) : Fail(kTool, code.status());
 }
 
 }  // namespace

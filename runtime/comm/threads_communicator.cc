@@ -38,6 +38,17 @@ bool PartlyOverlap(const void* a, int64_t a_bytes, const void* b,
          a_begin < b_begin + b_bytes && b_begin < a_begin + a_bytes;
 }
 
+// What all_gather and reduce_scatter have in common: this rank's shard and
+// the whole it is a part of.
+struct ShardCall {
+  Call call;
+  Part mine;
+  int64_t inner_bytes = 0;
+  int64_t shard_bytes = 0;
+  int64_t whole_bytes = 0;
+  bool in_place = false;  // the shard is this rank's part of the whole
+};
+
 class ThreadsCommunicator : public Communicator {
  public:
   ThreadsCommunicator(std::shared_ptr<ThreadsWorld> world, ThreadsGroup* group,
@@ -72,8 +83,9 @@ class ThreadsCommunicator : public Communicator {
   const std::byte* In(int peer) const { return group_->In(peer, round_); }
   absl::Status Refuse(const Call& call, const CallSite& site,
                       const absl::Status& why);
-  absl::Status CheckShard(const ShardLayout& layout, int64_t element_bytes,
-                          int64_t* bytes) const;
+  absl::StatusOr<ShardCall> MakeShardCall(Call call, const ShardLayout& layout,
+                                          const void* shard, const void* whole,
+                                          const CallSite& site);
   absl::Status Enter(const Call& call, const CallSite& site,
                      const RoundBuffers& buffers) {
     return group_->Enter(rank_, round_, call, site, buffers);
@@ -139,12 +151,41 @@ absl::Status ThreadsCommunicator::AllReduce(const void* in, void* out,
   return Leave(call, site, WaitAfter(buffers));
 }
 
-absl::Status ThreadsCommunicator::CheckShard(const ShardLayout& layout,
-                                             int64_t element_bytes,
-                                             int64_t* bytes) const {
-  TP_RETURN_IF_ERROR(CheckedProduct(
-      {layout.outer, layout.factor, layout.inner, element_bytes}, bytes));
-  return CheckExtents(layout.factor, layout.extents, size());
+// `call` says kind, dtype and reduction. Refuses bad arguments, which ends
+// the world.
+absl::StatusOr<ShardCall> ThreadsCommunicator::MakeShardCall(
+    Call call, const ShardLayout& layout, const void* shard, const void* whole,
+    const CallSite& site) {
+  ShardCall result;
+  const int64_t element_bytes = ByteSize(call.dtype);
+  call.index = site.index;
+  call.sizes[0] = layout.outer;
+  call.sizes[1] = layout.factor;
+  call.sizes[2] = layout.inner;
+  absl::Status status = CheckedProduct(
+      {layout.outer, layout.factor, layout.inner, element_bytes},
+      &result.whole_bytes);
+  if (status.ok()) status = CheckExtents(layout.factor, layout.extents, size());
+  if (!status.ok()) return Refuse(call, site, status);
+  call.extents = ExtentsFingerprint(layout.factor, layout.extents, size());
+  result.mine = PartOf(layout.factor, layout.extents, rank_, size());
+  result.inner_bytes = layout.inner * element_bytes;
+  result.shard_bytes = layout.outer * result.mine.extent * result.inner_bytes;
+  const std::byte* const my_place = static_cast<const std::byte*>(whole) +
+                                    result.mine.offset * result.inner_bytes;
+  result.in_place = layout.outer == 1 && shard == my_place;
+  if ((result.whole_bytes > 0 && whole == nullptr) ||
+      (result.shard_bytes > 0 && shard == nullptr)) {
+    status = absl::InvalidArgumentError("a buffer is null");
+  } else if (!result.in_place && result.shard_bytes > 0 &&
+             (shard == whole || PartlyOverlap(shard, result.shard_bytes, whole,
+                                              result.whole_bytes))) {
+    status = absl::InvalidArgumentError(
+        "the shard overlaps the whole and is not this rank's part of it");
+  }
+  if (!status.ok()) return Refuse(call, site, status);
+  result.call = call;
+  return result;
 }
 
 absl::Status ThreadsCommunicator::AllGather(const ShardLayout& layout,
@@ -154,46 +195,26 @@ absl::Status ThreadsCommunicator::AllGather(const ShardLayout& layout,
   Call call;
   call.kind = CollectiveKind::kAllGather;
   call.dtype = dtype;
-  call.index = site.index;
-  call.sizes[0] = layout.outer;
-  call.sizes[1] = layout.factor;
-  call.sizes[2] = layout.inner;
-  int64_t bytes = 0;
-  absl::Status status = CheckShard(layout, ByteSize(dtype), &bytes);
-  if (!status.ok()) return Refuse(call, site, status);
-  call.extents = ExtentsFingerprint(layout.factor, layout.extents, size());
-  const Part mine = PartOf(layout.factor, layout.extents, rank_, size());
-  const int64_t inner_bytes = layout.inner * ByteSize(dtype);
-  const int64_t local_bytes = layout.outer * mine.extent * inner_bytes;
-  const std::byte* const my_place =
-      static_cast<std::byte*>(global) + mine.offset * inner_bytes;
-  const bool in_place = layout.outer == 1 && local == my_place;
-  if ((bytes > 0 && global == nullptr) ||
-      (local_bytes > 0 && local == nullptr)) {
-    status = absl::InvalidArgumentError("a buffer is null");
-  } else if (!in_place &&
-             (local == global ||
-              PartlyOverlap(local, local_bytes, global, bytes)) &&
-             local_bytes > 0) {
-    status = absl::InvalidArgumentError(
-        "local overlaps global and is not this rank's part of it");
-  }
-  if (!status.ok()) return Refuse(call, site, status);
-
+  TP_ASSIGN_OR_RETURN(const ShardCall shard,
+                      MakeShardCall(call, layout, local, global, site));
+  call = shard.call;
+  const int64_t inner_bytes = shard.inner_bytes;
   const int64_t largest = LargestExtent(layout.factor, layout.extents, size()) *
                           layout.outer * inner_bytes;
-  const RoundBuffers buffers = {local, local_bytes, global, bytes,
+  const RoundBuffers buffers = {local, shard.shard_bytes, global,
+                                shard.whole_bytes,
                                 largest <= kMaxStagedBytes};
   TP_RETURN_IF_ERROR(Enter(call, site, buffers));
   const int64_t row_bytes = layout.factor * inner_bytes;
   const int64_t block_rows =
       std::max<int64_t>(1, kCopyBlockBytes / std::max<int64_t>(1, row_bytes));
   std::byte* const to = static_cast<std::byte*>(global);
-  for (int64_t row = 0; bytes > 0 && row < layout.outer; row += block_rows) {
+  for (int64_t row = 0; shard.whole_bytes > 0 && row < layout.outer;
+       row += block_rows) {
     const int64_t rows = std::min(block_rows, layout.outer - row);
     for (int i = 0; i < size(); ++i) {
       const int peer = (rank_ + i) % size();
-      if (peer == rank_ && in_place) continue;
+      if (peer == rank_ && shard.in_place) continue;
       const Part part = PartOf(layout.factor, layout.extents, peer, size());
       const int64_t part_bytes = part.extent * inner_bytes;
       CopyRows(to + row * row_bytes + part.offset * inner_bytes, row_bytes,
@@ -212,37 +233,19 @@ absl::Status ThreadsCommunicator::ReduceScatter(const ShardLayout& layout,
   call.kind = CollectiveKind::kReduceScatter;
   call.dtype = dtype;
   call.op = op;
-  call.index = site.index;
-  call.sizes[0] = layout.outer;
-  call.sizes[1] = layout.factor;
-  call.sizes[2] = layout.inner;
-  int64_t bytes = 0;
-  absl::Status status = CheckShard(layout, ByteSize(dtype), &bytes);
-  if (!status.ok()) return Refuse(call, site, status);
-  call.extents = ExtentsFingerprint(layout.factor, layout.extents, size());
-  const Part mine = PartOf(layout.factor, layout.extents, rank_, size());
-  const int64_t inner_bytes = layout.inner * ByteSize(dtype);
+  TP_ASSIGN_OR_RETURN(
+      const ShardCall shard,
+      MakeShardCall(call, layout, local, partial_global, site));
+  call = shard.call;
+  const Part mine = shard.mine;
+  const int64_t inner_bytes = shard.inner_bytes;
   const int64_t part_bytes = mine.extent * inner_bytes;
-  const int64_t local_bytes = layout.outer * part_bytes;
-  const std::byte* const my_place =
-      static_cast<const std::byte*>(partial_global) + mine.offset * inner_bytes;
-  const bool in_place = layout.outer == 1 && local == my_place;
-  if ((bytes > 0 && partial_global == nullptr) ||
-      (local_bytes > 0 && local == nullptr)) {
-    status = absl::InvalidArgumentError("a buffer is null");
-  } else if (!in_place &&
-             (local == partial_global ||
-              PartlyOverlap(local, local_bytes, partial_global, bytes)) &&
-             local_bytes > 0) {
-    status = absl::InvalidArgumentError(
-        "local overlaps partial_global and is not this rank's part of it");
-  }
-  if (!status.ok()) return Refuse(call, site, status);
 
-  const RoundBuffers buffers = {partial_global, bytes, local, local_bytes,
-                                bytes <= kMaxStagedBytes};
+  const RoundBuffers buffers = {partial_global, shard.whole_bytes, local,
+                                shard.shard_bytes,
+                                shard.whole_bytes <= kMaxStagedBytes};
   TP_RETURN_IF_ERROR(Enter(call, site, buffers));
-  if (local_bytes > 0) {
+  if (shard.shard_bytes > 0) {
     const ReduceKernel reduce = FindReduceKernel(dtype, op);
     const int64_t row_bytes = layout.factor * inner_bytes;
     PerRank<const std::byte*> sources(size());

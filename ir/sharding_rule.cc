@@ -132,7 +132,7 @@ std::optional<FactorSharding> ToFactorSharding(const OpRule& rule,
     if (factor.kind == FactorKind::kWhole) continue;
     const Around around = AroundFactor(rule, dim, i);
     std::optional<SymExpr> left = ExactDiv(box.left, around.before);
-    if (!left) continue;
+    if (!left || (factor.one_range && *left != 1)) continue;
     std::optional<SymExpr> right = ExactDiv(box.right, around.after);
     if (right && *left * box.size * *right == factor.size)
       return FactorSharding{dim[i], {*left, box.size, *right}};

@@ -12,7 +12,8 @@
 // In full: dims are separated by blanks, operands and results by commas; `1` is
 // a dim without factors; a marker behind `(h d)` or `...` is for all of them;
 // `k+max` and `k+min` reduce with max and min; one size of a compound dim may
-// be unknown. Present operands beyond those listed are an error.
+// be unknown. Present operands beyond those listed are an error, and so are
+// fewer than those: what may be left out is `none` in the op.
 //
 // A dim of constant size 1 holds no factor (it is never split), so `...`
 // covers broadcasting. Splitting a factor on a mesh axis splits every tensor
@@ -50,6 +51,8 @@ struct Factor {
   SymExpr size;
   FactorKind kind = FactorKind::kPass;
   ReduceKind reduce = ReduceKind::kSum;
+  // A rank must hold one range of it: boxes within it have left = 1.
+  bool one_range = false;
 };
 
 // The factors of each dim of one tensor, major to minor; none for a dim of

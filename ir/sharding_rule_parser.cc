@@ -205,6 +205,11 @@ class RuleResolver {
         return Error(absl::StatusCode::kInternal,
                      absl::StrCat("operand ", i, " is not described"));
     }
+    if (static_cast<int>(notation.operands.size()) > op_.num_operands())
+      return Error(absl::StatusCode::kInvalidArgument,
+                   absl::StrCat("it has ", op_.num_operands(),
+                                " operands where the op takes ",
+                                notation.operands.size()));
     if (static_cast<int>(notation.results.size()) != op_.num_results())
       return Error(absl::StatusCode::kInternal,
                    absl::StrCat("describes ", notation.results.size(),

@@ -21,6 +21,15 @@ Types EmbeddingTypes(const Op& op, Assumptions&) {
   return std::vector<TensorType>{result};
 }
 
+constexpr char kEmbeddingRule[] = "v+ h, ... -> ... h";
+
+// A rank finds its rows by their offset, so they have to be one range.
+absl::StatusOr<OpRule> EmbeddingRule(const Op& op) {
+  TP_ASSIGN_OR_RETURN(OpRule rule, ParseRule(kEmbeddingRule, "0", op));
+  for (Factor& factor : rule.factors) factor.one_range = factor.name == kRows;
+  return rule;
+}
+
 // A rank with some of the rows gives zeros for ids of others; the sum over
 // ranks has every row once. Ids outside the whole table are errors as ever.
 absl::StatusOr<Value*> LocalizeEmbedding(Op& op, const LocalizeContext& context,
@@ -28,11 +37,7 @@ absl::StatusOr<Value*> LocalizeEmbedding(Op& op, const LocalizeContext& context,
   const Factor& factor = context.rule->factors[context.sharding.factor];
   if (factor.name != kRows) return op.result();
   const DimFactor& within = context.sharding.within;
-  if (!(within.left == SymExpr(1))) {
-    return OpUnsupported(op,
-                         "rows split in blocks other than one range per "
-                         "rank");
-  }
+  TP_CHECK(within.left == SymExpr(1), "the rows of a rank are no range");
   SymExpr offset =
       ShardExtentOf(within.size, context.axis_size, context.coordinate).offset *
       within.right;
@@ -63,7 +68,8 @@ Types OneHotTypes(const Op& op, Assumptions&) {
 
 void AddEmbeddingRows(OpRows& rows) {
   rows.push_back(
-      Row("aten.embedding", "v+ h, ... -> ... h", "0", EmbeddingTypes));
+      Row("aten.embedding", kEmbeddingRule, "0", EmbeddingTypes));
+  rows.back().rule_fn = EmbeddingRule;
   rows.back().saves = "1";
   rows.back().localize = LocalizeEmbedding;
   rows.push_back(Row("aten.one_hot", "... -> ... c^", "-", OneHotTypes));

@@ -349,10 +349,10 @@ std::vector<FactorSharding> SplitsOf(const OpRule& rule) {
     const int64_t size = factor.size.constant();
     for (int64_t part : {2, 3}) {
       if (size % part != 0 || size == part) continue;
-      splits.push_back({f, {part, size / part, 1}});
+      if (!factor.one_range) splits.push_back({f, {part, size / part, 1}});
       splits.push_back({f, {1, size / part, part}});
     }
-    if (size % 4 == 0 && size > 4) splits.push_back({f, {2, size / 4, 2}});
+    if (size % 4 == 0 && size > 4 && !factor.one_range) splits.push_back({f, {2, size / 4, 2}});
   }
   return splits;
 }

@@ -46,6 +46,29 @@ TEST(PointwiseRuleTest, PartialPassesWhereTheOpIsLinear) {
               Not(HasSubstr("partial")));
 }
 
+TEST(EmbeddingRuleTest, ARankHoldsOneRangeOfRows) {
+  OpBench bench;
+  auto op = bench.Make("aten.embedding", {"f32[12,6]", "i64[b]"});
+  ASSERT_TRUE(op.ok()) << op.status();
+  auto rule = RuleOf(**op);
+  ASSERT_TRUE(rule.ok()) << rule.status();
+  auto offered = [&](DimFactor box) {
+    return ToFactorSharding(*rule, rule->operands[0],
+                            Placement::Shard(0, std::move(box)), 2)
+        .has_value();
+  };
+  EXPECT_TRUE(offered({1, 12, 1}));
+  EXPECT_TRUE(offered({1, 6, 2}));
+  EXPECT_TRUE(offered({1, 3, 4}));
+  // Rows 0, 1, 2 and 6, 7, 8 on the first rank: no offset says which.
+  EXPECT_FALSE(offered({2, 6, 1}));
+  EXPECT_FALSE(offered({2, 3, 2}));
+  // The columns are not so.
+  EXPECT_TRUE(ToFactorSharding(*rule, rule->operands[0],
+                               Placement::Shard(1, DimFactor{3, 2, 1}), 2)
+                  .has_value());
+}
+
 TEST(CastRuleTest, PartialSumsAreNotRounded) {
   OpBench bench;
   auto cast = [&bench](const char* type, DType to) {

@@ -59,6 +59,18 @@ Array GuardsJson(const Assumptions& assumptions) {
   return guards;
 }
 
+Array ArgumentsJson(const std::vector<ModelArgument>& arguments) {
+  Array list;
+  for (const ModelArgument& argument : arguments) {
+    Object object{{"name", argument.name}};
+    if (argument.kind == ModelArgument::Kind::kScalar)
+      object["value"] = argument.value;
+    if (argument.kind == ModelArgument::Kind::kAbsent) object["absent"] = true;
+    list.push_back(std::move(object));
+  }
+  return list;
+}
+
 }  // namespace
 
 std::string ManifestJson(const Module& planned, const ManifestInfo& info) {
@@ -83,6 +95,7 @@ std::string ManifestJson(const Module& planned, const ManifestInfo& info) {
               {"model", info.model},
               {"mesh", std::move(mesh)},
               {"entries", std::move(entries)},
+              {"arguments", ArgumentsJson(info.arguments)},
               {"symbols", SymbolsJson(planned.assumptions())},
               {"guards", GuardsJson(planned.assumptions())},
               {"files", std::move(files)},

@@ -5,6 +5,7 @@
 #include <string>
 #include <vector>
 
+#include "ir/model_argument.h"
 #include "ir/module.h"
 
 namespace tp {
@@ -23,6 +24,7 @@ struct ManifestInfo {
   std::vector<PackageFile> files;
   std::vector<int64_t> rank_weight_bytes;  // one per rank
   std::vector<std::string> notes;
+  std::vector<ModelArgument> arguments;
 };
 
 // Deterministic: no times, no absolute paths.

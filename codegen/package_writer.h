@@ -10,6 +10,7 @@
 
 #include "absl/status/status.h"
 #include "codegen/unfinished_package.h"
+#include "ir/model_argument.h"
 #include "ir/module.h"
 #include "ir/weight_source.h"
 
@@ -19,6 +20,7 @@ struct PackageOptions {
   std::string model;          // file name of the source, for messages
   std::string torch_version;  // LibTorch that read the model
   std::vector<std::string> notes;
+  std::vector<ModelArgument> arguments;
   // Called before each rank's weights are written; may be empty.
   std::function<void(int64_t rank, int64_t num_ranks)> progress;
   // Where the package is while it is written, for a caller that may have to

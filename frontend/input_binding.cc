@@ -43,16 +43,16 @@ class Binding {
  public:
   Binding(const c10::FunctionSchema& schema, const ImportOptions& options,
           ImportContext& context, Function& function,
-          std::vector<SymbolValues>& example_sizes)
+          ImportedModel& model)
       : schema_(schema),
         options_(options),
         context_(context),
         function_(function),
-        example_sizes_(example_sizes) {}
+        model_(model) {}
 
   absl::StatusOr<std::vector<AbstractValue>> Run() {
     list_length_ = ListLength();
-    example_sizes_.assign(options_.examples.size(), SymbolValues());
+    model_.example_sizes.assign(options_.examples.size(), SymbolValues());
     for (size_t i = 1; i < schema_.arguments().size(); ++i) {
       const c10::Argument& argument = schema_.arguments()[i];
       const auto& otherwise = argument.default_value();
@@ -325,7 +325,7 @@ class Binding {
             by_name[name] = context_.module.assumptions().AddSymbol(
                 {name, sizes[0], leaf.label(), static_cast<int>(dim)});
             for (size_t k = 0; k < sizes.size(); ++k)
-              example_sizes_[k][name] = sizes[k];
+              model_.example_sizes[k][name] = sizes[k];
           }
           result = by_name[name];
           if (differs) by_sizes.try_emplace(sizes, result);
@@ -361,7 +361,16 @@ class Binding {
     }
     const size_t index = next_leaf_++;
     const Leaf& leaf = leaves_[index];
-    if (!leaf.is_tensor()) return MakeScalar(leaf);
+    if (!leaf.is_tensor()) {
+      TP_ASSIGN_OR_RETURN(AbstractValue value, MakeScalar(leaf));
+      AddArgument(leaf, ToAttribute(value).value_or(Attribute()));
+      return value;
+    }
+    model_.arguments.push_back(
+        {leaf.label(),
+         leaf.is_given() ? ModelArgument::Kind::kTensor
+                         : ModelArgument::Kind::kAbsent,
+         ""});
     if (!leaf.is_given()) return NoneValue{};
     TensorType tensor_type{leaf.given[0]->dtype, {}};
     for (const SymExpr& dim : dims_[index]) tensor_type.dims.push_back(dim);
@@ -370,6 +379,17 @@ class Binding {
         ArgumentInfo{ArgumentKind::kInput, leaf.label(), {}});
     return context_.aliases.NewOwned(value, TensorStorage::Owner::kInput,
                                      leaf.label());
+  }
+
+  void AddArgument(const Leaf& leaf, const Attribute& scalar) {
+    ModelArgument argument;
+    argument.name = leaf.label();
+    argument.kind = scalar.is_none() ? ModelArgument::Kind::kAbsent
+                                     : ModelArgument::Kind::kScalar;
+    if (!scalar.is_none())
+      argument.value =
+          scalar.is_string() ? scalar.as_string() : scalar.ToString();
+    model_.arguments.push_back(std::move(argument));
   }
 
   absl::StatusOr<AbstractValue> MakeScalar(const Leaf& leaf) {
@@ -459,7 +479,7 @@ class Binding {
   const ImportOptions& options_;
   ImportContext& context_;
   Function& function_;
-  std::vector<SymbolValues>& example_sizes_;
+  ImportedModel& model_;
   int64_t list_length_ = 0;
   std::vector<Leaf> leaves_;
   std::map<std::pair<size_t, size_t>, std::string> dim_names_;
@@ -472,8 +492,8 @@ class Binding {
 absl::StatusOr<std::vector<AbstractValue>> BindInputs(
     const c10::FunctionSchema& schema, const ImportOptions& options,
     ImportContext& context, Function& function,
-    std::vector<SymbolValues>& example_sizes) {
-  return Binding(schema, options, context, function, example_sizes).Run();
+    ImportedModel& model) {
+  return Binding(schema, options, context, function, model).Run();
 }
 
 }  // namespace tp

@@ -16,13 +16,13 @@
 namespace tp {
 
 // Adds an argument to `function` for every tensor the method takes, and gives
-// the values of all its arguments (without self) and, in `example_sizes`, the
-// symbols by example. InvalidArgument: an input
+// the values of all its arguments (without self). Also sets `example_sizes`
+// and `arguments` of the model. InvalidArgument: an input
 // that is missing, unknown, or of different kind in two examples.
 absl::StatusOr<std::vector<AbstractValue>> BindInputs(
     const c10::FunctionSchema& schema, const ImportOptions& options,
     ImportContext& context, Function& function,
-    std::vector<SymbolValues>& example_sizes);
+    ImportedModel& model);
 
 }  // namespace tp
 

@@ -97,7 +97,7 @@ absl::StatusOr<ImportedModel> Import(const std::string& path,
   TP_ASSIGN_OR_RETURN(
       std::vector<AbstractValue> arguments,
       BindInputs(method->function().getSchema(), options, context, *function,
-                 model.example_sizes));
+                 model));
   WeightTable weights(context, *function, archive->tensors);
   TP_RETURN_IF_ERROR(weights.AddModule(program._ivalue()));
   TP_ASSIGN_OR_RETURN(AbstractValue root,

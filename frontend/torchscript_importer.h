@@ -15,6 +15,7 @@
 #include "ir/attribute.h"
 #include "ir/dtype.h"
 #include "ir/mesh.h"
+#include "ir/model_argument.h"
 #include "ir/module.h"
 #include "ir/weight_source.h"
 
@@ -64,6 +65,8 @@ struct ImportedModel {
   std::vector<std::string> notes;
   // The module's symbols by example.
   std::vector<SymbolValues> example_sizes;
+  // What the method takes, depth first.
+  std::vector<ModelArgument> arguments;
 };
 
 // The errors of CheckArchive; InvalidArgument where the inputs do not fit the

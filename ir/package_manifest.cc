@@ -88,6 +88,26 @@ absl::Status PackageManifest::ReadFiles() {
   return absl::OkStatus();
 }
 
+std::vector<ModelArgument> PackageManifest::Arguments() const {
+  std::vector<ModelArgument> arguments;
+  const json::Array* list = root().getArray("arguments");
+  if (list == nullptr) return arguments;
+  for (const json::Value& entry : *list) {
+    const json::Object* object = entry.getAsObject();
+    if (object == nullptr) continue;
+    ModelArgument argument;
+    argument.name = object->getString("name").value_or("").str();
+    if (object->getBoolean("absent").value_or(false))
+      argument.kind = ModelArgument::Kind::kAbsent;
+    if (auto value = object->getString("value")) {
+      argument.kind = ModelArgument::Kind::kScalar;
+      argument.value = value->str();
+    }
+    arguments.push_back(std::move(argument));
+  }
+  return arguments;
+}
+
 absl::StatusOr<const PackageManifest::FileEntry*> PackageManifest::EntryOf(
     llvm::StringRef name) const {
   const auto entry = files_.find(name);

@@ -5,9 +5,12 @@
 
 #include <cstdint>
 #include <string>
+#include <utility>
+#include <vector>
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "ir/model_argument.h"
 #include "llvm/ADT/StringMap.h"
 #include "llvm/ADT/StringRef.h"
 #include "llvm/Support/JSON.h"
@@ -27,6 +30,9 @@ class PackageManifest {
   const llvm::json::Object& root() const { return *json_.getAsObject(); }
   // Of a file of the package.
   std::string Path(llvm::StringRef name) const;
+
+  // Of the model, by position; none if the manifest does not say.
+  std::vector<ModelArgument> Arguments() const;
 
   // kDataLoss if the file `name` was written with another size or SHA-256
   // (hex), kInvalidArgument if the manifest does not know it.

@@ -355,6 +355,7 @@ absl::Status Compile(Options& options, UnfinishedPackage& unfinished) {
   package.model = std::filesystem::path(options.model).filename().string();
   package.torch_version = TP_TORCH_VERSION;
   package.notes = NotesOf(summary, model);
+  package.arguments = model.arguments;
   for (const std::string& note : package.notes) progress.Note(note);
   if (!options.plan_only) {
     progress.Step("rank programs");

@@ -20,7 +20,9 @@
 #include "frontend/reference_model.h"
 #define TP_HAS_REFERENCE_MODEL
 #endif
+#include "ir/package_manifest.h"
 #include "ir/status.h"
+#include "runtime/model_inputs.h"
 #include "runtime/session.h"
 #include "runtime/tensor_io.h"
 #include "tools/command_line.h"
@@ -42,7 +44,8 @@ Runs the package DIR that tp-compile wrote, one thread per rank.
 
   --inputs FILE        inputs by name (or input_0, input_1, ... by position)
   --outputs FILE       writes output_0, output_1, ...
-  --arg NAME=VALUE     a number as an input of one element
+  --arg NAME=VALUE     a number as an input of one element; of a scalar that
+                       is compiled in, checks that it is this one
   --verify MODEL.pt    compares every output with the unsharded model
   --verify-dtype f64   does both in f64, where rounding hides nothing
   --grads [FILE]       of a package made with --train: gradients of output_0 by
@@ -175,17 +178,20 @@ absl::StatusOr<at::Tensor> ArgumentTensor(const ProgramArgument& input,
       absl::StrCat("--arg ", input.info.name, "=", text, ": not a number"));
 }
 
+using Argument = std::pair<std::string, std::string>;
+
 absl::StatusOr<NamedTensors> GatherInputs(
-    const Options& options, const std::vector<ProgramArgument>& arguments) {
+    const Options& options, const std::vector<ProgramArgument>& program_inputs,
+    llvm::ArrayRef<ModelArgument> model_arguments) {
   NamedTensors inputs;
   if (!options.inputs.empty()) {
     TP_ASSIGN_OR_RETURN(inputs, ReadTensors(options.inputs));
   }
   for (const std::string& argument : options.arguments) {
-    const std::pair<std::string, std::string> parts =
-        absl::StrSplit(argument, absl::MaxSplits('=', 1));
-    bool found = false;
-    for (const ProgramArgument& input : arguments) {
+    const Argument parts = absl::StrSplit(argument, absl::MaxSplits('=', 1));
+    TP_ASSIGN_OR_RETURN(
+        bool found, IsCompiledIn(model_arguments, parts.first, parts.second));
+    for (const ProgramArgument& input : program_inputs) {
       if (input.info.name != parts.first) continue;
       found = true;
       TP_ASSIGN_OR_RETURN(at::Tensor tensor,
@@ -269,17 +275,22 @@ absl::StatusOr<bool> CompareWithFile(const Options& options,
   return Report(options, outputs, expected, options.expect);
 }
 
-absl::StatusOr<bool> CompareWithModel(const Options& options,
-                                      const NamedTensors& inputs,
-                                      const std::vector<at::Tensor>& outputs) {
+absl::StatusOr<bool> CompareWithModel(
+    const Options& options, const NamedTensors& inputs,
+    llvm::ArrayRef<ModelArgument> model_arguments,
+    const std::vector<at::Tensor>& outputs) {
 #ifdef TP_HAS_REFERENCE_MODEL
   ReferenceOptions reference;
   reference.f64 = options.session.f64;
+  for (const ModelArgument& argument : model_arguments)
+    if (argument.kind == ModelArgument::Kind::kScalar)
+      reference.arguments.emplace_back(argument.name, argument.value);
   TP_ASSIGN_OR_RETURN(std::vector<at::Tensor> expected,
                       RunReferenceModel(options.verify, inputs, reference));
   return Report(options, outputs, expected, "the unsharded model");
 #else
   static_cast<void>(inputs);
+  static_cast<void>(model_arguments);
   static_cast<void>(outputs);
   return absl::UnimplementedError(absl::StrCat(
       "--verify ", options.verify, " is not built in; use --expect"));
@@ -369,7 +380,12 @@ absl::StatusOr<ExitCode> Run(const Options& options) {
   TP_ASSIGN_OR_RETURN(std::unique_ptr<Session> session,
                       Session::Open(options.package, options.session));
   TP_RETURN_IF_ERROR(CheckDevices(options, session->num_ranks()));
-  TP_ASSIGN_OR_RETURN(NamedTensors inputs, GatherInputs(options, session->inputs()));
+  TP_ASSIGN_OR_RETURN(PackageManifest manifest,
+                      PackageManifest::Read(options.package));
+  const std::vector<ModelArgument> arguments = manifest.Arguments();
+  TP_ASSIGN_OR_RETURN(NamedTensors given,
+                      GatherInputs(options, session->inputs(), arguments));
+  TP_ASSIGN_OR_RETURN(NamedTensors inputs, ProgramInputs(arguments, given));
   TP_ASSIGN_OR_RETURN(std::vector<at::Tensor> outputs, session->Run(inputs));
   if (!options.outputs.empty()) {
     NamedTensors named;
@@ -379,7 +395,7 @@ absl::StatusOr<ExitCode> Run(const Options& options) {
   }
   bool passed = true;
   if (!options.verify.empty()) {
-    TP_ASSIGN_OR_RETURN(passed, CompareWithModel(options, inputs, outputs));
+    TP_ASSIGN_OR_RETURN(passed, CompareWithModel(options, given, arguments, outputs));
   }
   if (!options.expect.empty()) {
     TP_ASSIGN_OR_RETURN(bool good, CompareWithFile(options, outputs));

@@ -94,7 +94,13 @@ def make_models(folder):
         def forward(self, x):
             return (x * self.weight).real
 
-    for name, model in [("saves", Saves()), ("branches", Branches()),
+    class Scales(nn.Module):
+        def forward(self, x, factor: int, y, mode: str = "add"):
+            if mode == "add":
+                return x * factor + y
+            return x * factor - y
+
+    for name, model in [("scales", Scales()), ("saves", Saves()), ("branches", Branches()),
                         ("loops", Loops()), ("transforms", Transforms()),
                         ("drops", Drops().train()),
                         ("complex", Complex())]:
@@ -1077,6 +1083,51 @@ def usage_of_the_other_tools(t):
                          "rank0.tpir"], USAGE, "magic")
     t.refuses("tp-opt", [t.text("bad.tpir", "func @f(%x: f3[2])\n")],
               BAD_INPUT, "bad.tpir:1:", "^")
+
+
+# Scalars.
+
+
+@case
+def scalars_that_are_compiled_in(t):
+    x = np.arange(8, dtype=np.float32).reshape(2, 4)
+    tensors = t.tensors("x.safetensors", x=x, input_2=x + 1)
+    package, model = t.path("package"), t.model("scales")
+    t.works("tp-compile", model, "--inputs", tensors, "--arg", "factor=3",
+            "-o", package)
+    arguments = json.loads((package / "manifest.json").read_text())[
+        "arguments"]
+    assert arguments == [{"name": "x"}, {"name": "factor", "value": "3"},
+                         {"name": "y"}, {"name": "mode", "value": "add"}]
+    run = [package, "--inputs", tensors, "--verify", model]
+    for flags in [[], ["--arg", "factor=3"], ["--arg", "input_1=3.0"],
+                  ["--arg", "factor=3", "--arg", "mode=add"]]:
+        t.works("tp-run", *run, *flags)
+    for wrong in ["factor=4", "input_1=4", "factor=three"]:
+        t.refuses("tp-run", [*run, "--arg", wrong], BAD_INPUT, "'factor'",
+                  "compiled for factor = 3",
+                  f"--arg factor={wrong.split('=')[1]}")
+    t.refuses("tp-run", [*run, "--arg", "mode=sub"], BAD_INPUT,
+              "compiled for mode = add")
+    t.refuses("tp-run", [*run, "--arg", "speed=3"], BAD_INPUT, "'speed'")
+    # As a tensor of one element.
+    for name in ["factor", "input_1"]:
+        for value, good in [(3, True), (4, False)]:
+            both = t.tensors("both.safetensors", x=x, y=x + 1,
+                             **{name: np.array([value], np.int64)})
+            run = [package, "--inputs", both, "--verify", model]
+            if good:
+                t.works("tp-run", *run)
+                t.works("tp-compile", model, "--inputs", both, "-o",
+                        t.path("same"))
+                assert (package / "rank0.tpir").read_text() == (
+                    t.path("same") / "rank0.tpir").read_text()
+            else:
+                t.refuses("tp-run", run, BAD_INPUT, "'factor' is 4",
+                          "compiled for factor = 3")
+    flat = t.tensors("flat.safetensors", x=x, y=x, factor=np.arange(3))
+    t.refuses("tp-run", [package, "--inputs", flat], BAD_INPUT, "'factor'",
+              "one element")
 
 
 # What looks wrong and is right.

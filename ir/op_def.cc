@@ -19,8 +19,8 @@ class OpTable {
           AddAttentionRows, AddViewRows,      AddExpandRows,   AddSliceRows,
           AddSplitRows,     AddJoinRows,      AddIndexingRows, AddReductionRows,
           AddNormRows,      AddEmbeddingRows, AddLossRows,     AddConvRows,
-          AddPoolRows,      AddCreationRows,  AddSortRows,     AddMiscRows,
-          AddDropoutRows, AddTpRows}) {
+          AddPoolRows,      AddRearrangeRows, AddDistanceRows, AddCreationRows,
+          AddSortRows,      AddMiscRows,      AddDropoutRows,  AddTpRows}) {
       add(rows);
     }
     for (OpDef& row : rows) {

@@ -1,7 +1,6 @@
 // Convolutions.
 #include "ir/ops/families.h"
 #include "ir/ops/op_util.h"
-#include "ir/shard_extent.h"
 
 namespace tp {
 namespace {
@@ -18,18 +17,6 @@ struct Conv {
   Dims stride, pads, dilation, output_padding;  // one per spatial dim
 };
 
-absl::StatusOr<Dims> PerDim(const Op& op, llvm::StringRef name, int count,
-                            int64_t otherwise) {
-  if (IsNone(op, name)) return Dims(count, SymExpr(otherwise));
-  TP_ASSIGN_OR_RETURN(Dims values, IntsAttr(op, name));
-  if (values.size() == 1) return Dims(count, values[0]);
-  if (values.empty()) return Dims(count, SymExpr(otherwise));
-  if (static_cast<int>(values.size()) != count) {
-    return OpError(op, name.str() + " must have one value per spatial dim");
-  }
-  return values;
-}
-
 absl::StatusOr<Conv> ConvOf(const Op& op) {
   TP_ASSIGN_OR_RETURN(TensorType input, TypeOf(op, 0));
   TP_ASSIGN_OR_RETURN(TensorType weight, TypeOf(op, 1));
@@ -43,20 +30,22 @@ absl::StatusOr<Conv> ConvOf(const Op& op) {
   TP_ASSIGN_OR_RETURN(conv.transposed, BoolAttrOr(op, "transposed", false));
   if (op.base_name().find("aten.conv_transpose") == 0) conv.transposed = true;
   TP_ASSIGN_OR_RETURN(conv.groups, ConstIntAttrOr(op, "groups", 1));
+  const Dims ones(conv.spatial, SymExpr(1));
+  const Dims zeros(conv.spatial, SymExpr(0));
   if (conv.groups < 1) return OpError(op, "groups must be positive");
-  TP_ASSIGN_OR_RETURN(conv.stride, PerDim(op, "stride", conv.spatial, 1));
-  TP_ASSIGN_OR_RETURN(conv.dilation, PerDim(op, "dilation", conv.spatial, 1));
+  TP_ASSIGN_OR_RETURN(conv.stride, PerDimAttrOr(op, "stride", conv.spatial, ones));
+  TP_ASSIGN_OR_RETURN(conv.dilation, PerDimAttrOr(op, "dilation", conv.spatial, ones));
   TP_ASSIGN_OR_RETURN(conv.output_padding,
-                      PerDim(op, "output_padding", conv.spatial, 0));
+                      PerDimAttrOr(op, "output_padding", conv.spatial, zeros));
   const Attribute* padding = op.attribute("padding");
   if (padding != nullptr && padding->is_string()) {
     conv.padding = padding->as_string();
     if (conv.padding != "same" && conv.padding != "valid") {
       return OpError(op, "padding must be numbers, same or valid");
     }
-    conv.pads = Dims(conv.spatial, SymExpr(0));
+    conv.pads = zeros;
   } else {
-    TP_ASSIGN_OR_RETURN(conv.pads, PerDim(op, "padding", conv.spatial, 0));
+    TP_ASSIGN_OR_RETURN(conv.pads, PerDimAttrOr(op, "padding", conv.spatial, zeros));
   }
   return conv;
 }
@@ -147,12 +136,7 @@ absl::StatusOr<Value*> LocalizeConv(Op& op, const LocalizeContext& context,
                                     Builder&) {
   const Factor& factor = context.rule->factors[context.sharding.factor];
   if (factor.name != kGroups) return op.result();
-  const DimFactor& within = context.sharding.within;
-  SymExpr groups =
-      within.left *
-      ShardExtentOf(within.size, context.axis_size, context.coordinate).extent *
-      within.right;
-  op.SetAttribute("groups", groups);
+  op.SetAttribute("groups", LocalFactorSize(context));
   return op.result();
 }
 
@@ -161,7 +145,7 @@ absl::StatusOr<Value*> LocalizeConv(Op& op, const LocalizeContext& context,
 void AddConvRows(OpRows& rows) {
   for (const char* name :
        {"aten.convolution", "aten._convolution", "aten.conv1d", "aten.conv2d",
-        "aten.conv3d", "aten.conv_transpose1d", "aten.conv_transpose2d",
+        "aten.conv3d", "aten._convolution_mode", "aten.conv_transpose1d", "aten.conv_transpose2d",
         "aten.conv_transpose3d"}) {
     rows.push_back(Row(name, ConvRule, ConvTypes));
     rows.back().saves = "0,1";

@@ -1,5 +1,5 @@
 // einsum: each letter is a factor, and one that is not in the result is
-// summed away.
+// summed away. tensordot: the same with dims in place of letters.
 #include <map>
 
 #include "absl/strings/ascii.h"
@@ -132,10 +132,94 @@ absl::StatusOr<OpRule> EinsumRule(const Op& op) {
   return std::move(rule).Build();
 }
 
+// tensordot(self, other, dims_self, dims_other): the named dims are summed
+// away in pairs, the others stay in order.
+struct Contraction {
+  std::vector<int> self;
+  std::vector<int> other;
+};
+
+absl::StatusOr<Contraction> ContractionOf(const Op& op) {
+  Contraction contraction;
+  for (int i = 0; i < 2; ++i) {
+    TP_ASSIGN_OR_RETURN(TensorType type, TypeOf(op, i));
+    TP_ASSIGN_OR_RETURN(Dims dims,
+                        IntsAttr(op, i == 0 ? "dims_self" : "dims_other"));
+    std::vector<int>& named = i == 0 ? contraction.self : contraction.other;
+    for (const SymExpr& dim : dims) {
+      std::optional<int64_t> constant = dim.AsConstant();
+      if (!constant) return OpError(op, "the dims must be constant");
+      TP_ASSIGN_OR_RETURN(int wrapped, WrapDim(op, *constant, type.ndim()));
+      if (llvm::is_contained(named, wrapped) || type.ndim() == 0) {
+        return OpError(op, "a dim is named twice, or there is none");
+      }
+      named.push_back(wrapped);
+    }
+  }
+  if (contraction.self.size() != contraction.other.size()) {
+    return OpError(op, "dims_self and dims_other differ in length");
+  }
+  return contraction;
+}
+
+Types TensordotTypes(const Op& op, Assumptions& assumptions) {
+  TP_ASSIGN_OR_RETURN(Contraction contraction, ContractionOf(op));
+  const TensorType& self = op.operand(0)->type();
+  const TensorType& other = op.operand(1)->type();
+  for (size_t i = 0; i < contraction.self.size(); ++i) {
+    const SymExpr& a = self.dims[contraction.self[i]];
+    const SymExpr& b = other.dims[contraction.other[i]];
+    // A 1 is repeated, as in broadcasting.
+    if (a == SymExpr(1) || b == SymExpr(1)) continue;
+    TP_RETURN_IF_ERROR(
+        SameSize(op, assumptions, a, b, "the multiplied dims").status());
+  }
+  TensorType result{Promote(self.dtype, other.dtype), {}};
+  for (int d = 0; d < self.ndim(); ++d)
+    if (!llvm::is_contained(contraction.self, d))
+      result.dims.push_back(self.dims[d]);
+  for (int d = 0; d < other.ndim(); ++d)
+    if (!llvm::is_contained(contraction.other, d))
+      result.dims.push_back(other.dims[d]);
+  return std::vector<TensorType>{result};
+}
+
+absl::StatusOr<OpRule> TensordotRule(const Op& op) {
+  TP_RETURN_IF_ERROR(CheckRuleInputs(op, 2));
+  TP_ASSIGN_OR_RETURN(Contraction contraction, ContractionOf(op));
+  const TensorType& self = op.operand(0)->type();
+  const TensorType& other = op.operand(1)->type();
+  RuleMaker rule(op);
+  int next = 0;
+  for (int i = 0; i < 2; ++i) {
+    const TensorType& type = i == 0 ? self : other;
+    const std::vector<int>& named =
+        i == 0 ? contraction.self : contraction.other;
+    for (int d = 0; d < type.ndim(); ++d) {
+      if (llvm::is_contained(named, d)) continue;
+      const int factor = rule.Pass(type.dims[d]);
+      rule.Operand(i, d, factor);
+      rule.Result(0, next++, factor);
+    }
+  }
+  for (size_t i = 0; i < contraction.self.size(); ++i) {
+    const SymExpr& a = self.dims[contraction.self[i]];
+    const SymExpr& b = other.dims[contraction.other[i]];
+    // ATen sums over a dim first where the other operand has a 1.
+    const int factor = rule.Reduce(a == SymExpr(1) ? b : a);
+    rule.Operand(0, contraction.self[i], factor);
+    rule.Operand(1, contraction.other[i], factor);
+  }
+  rule.Partial("0|1");
+  return std::move(rule).Build();
+}
+
 }  // namespace
 
 void AddEinsumRows(OpRows& rows) {
   rows.push_back(Row("aten.einsum", EinsumRule, EinsumTypes));
+  rows.back().saves = "0,1";
+  rows.push_back(Row("aten.tensordot", TensordotRule, TensordotTypes));
   rows.back().saves = "0,1";
 }
 

@@ -23,6 +23,8 @@ void AddEmbeddingRows(OpRows& rows);
 void AddLossRows(OpRows& rows);
 void AddConvRows(OpRows& rows);
 void AddPoolRows(OpRows& rows);
+void AddRearrangeRows(OpRows& rows);
+void AddDistanceRows(OpRows& rows);
 void AddCreationRows(OpRows& rows);
 void AddSortRows(OpRows& rows);
 void AddMiscRows(OpRows& rows);

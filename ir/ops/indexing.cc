@@ -127,6 +127,73 @@ Types IndexPutTypes(const Op& op, Assumptions& assumptions) {
   return std::vector<TensorType>{self};
 }
 
+// Where the parts of an index_put lie: dims of self that are indexed (a mask
+// takes several), and in the values the position and number of the dims of
+// the indices.
+struct PutPlan {
+  std::vector<int> indexed;
+  int position = 0;
+  int index_ndim = 0;
+};
+
+absl::StatusOr<PutPlan> PlanPut(const Op& op) {
+  PutPlan plan;
+  const TensorType& self = op.operand(0)->type();
+  int next = 0;
+  for (int i = 1; i + 1 < op.num_operands(); ++i) {
+    const TensorType* type = TypeOrNull(op, i);
+    if (type == nullptr) {
+      ++next;
+      continue;
+    }
+    const bool mask = type->dtype == DType::kBool || type->dtype == DType::kU8;
+    for (int d = 0; d < (mask ? type->ndim() : 1); ++d)
+      plan.indexed.push_back(next++);
+    plan.index_ndim = std::max(plan.index_ndim, mask ? 1 : type->ndim());
+  }
+  if (next > self.ndim()) return OpError(op, "more indices than dims");
+  if (!plan.indexed.empty() &&
+      plan.indexed.back() - plan.indexed.front() + 1 ==
+          static_cast<int>(plan.indexed.size())) {
+    plan.position = plan.indexed.front();
+  }
+  return plan;
+}
+
+// Indexed dims are whole, and so are the dims of the indices: two of them may
+// name one element. The other dims of self pass; the values are broadcast
+// against them.
+absl::StatusOr<OpRule> IndexPutRule(const Op& op) {
+  TP_RETURN_IF_ERROR(CheckRuleInputs(op, 1));
+  const int last = op.num_operands() - 1;
+  if (last < 1 || !Has(op, last)) return OpError(op, "needs values");
+  TP_ASSIGN_OR_RETURN(PutPlan plan, PlanPut(op));
+  TP_ASSIGN_OR_RETURN(bool accumulate, BoolAttrOr(op, "accumulate", false));
+  const TensorType& self = op.operand(0)->type();
+  const TensorType& values = op.operand(last)->type();
+  RuleMaker rule(op);
+  std::vector<int> written;  // factors of what the values are broadcast to
+  for (int d = 0; d < self.ndim(); ++d) {
+    const bool whole = llvm::is_contained(plan.indexed, d);
+    const int factor = whole ? rule.Whole(self.dims[d]) : rule.Pass(self.dims[d]);
+    rule.Operand(0, d, factor);
+    rule.Result(0, d, factor);
+    if (!whole) written.push_back(factor);
+  }
+  written.insert(written.begin() + plan.position, plan.index_ndim, -1);
+  rule.BroadcastOperand(last, written);
+  for (int i = 1; i <= values.ndim() && i <= static_cast<int>(written.size());
+       ++i) {
+    const int dim = values.ndim() - i;
+    if (written[written.size() - i] < 0)
+      rule.Operand(last, dim, rule.Whole(values.dims[dim]));
+  }
+  for (int i = 1; i < last; ++i) rule.WholeOperand(i);
+  // Of equal indices one wins; sums have no winner.
+  if (accumulate) rule.Partial("0&" + std::to_string(last));
+  return std::move(rule).Build();
+}
+
 Types IndexSelectTypes(const Op& op, Assumptions&) {
   TP_ASSIGN_OR_RETURN(TensorType self, TypeOf(op, 0));
   TP_ASSIGN_OR_RETURN(TensorType index, TypeOf(op, 1));
@@ -333,7 +400,8 @@ Types ScatterTypes(const Op& op, Assumptions&) {
 
 void AddIndexingRows(OpRows& rows) {
   rows.push_back(Row("aten.index.Tensor", IndexRule, IndexTypes));
-  rows.push_back(Row("aten.index_put", "replicate", "-", IndexPutTypes));
+  rows.push_back(Row("aten.index_put", IndexPutRule, IndexPutTypes));
+  rows.back().saves = "1";
   rows.push_back(Row("aten.index_select", IndexSelectRule, IndexSelectTypes));
   rows.push_back(Row("aten.gather", GatherRule, GatherTypes));
   rows.push_back(

@@ -84,14 +84,58 @@ Types ChannelNormTypes(const Op& op, Assumptions& assumptions) {
   return SameAsOperand0(op, assumptions);
 }
 
-// group_norm, instance_norm: the batch passes. The number of groups would
-// have to be local for channels to pass.
-absl::StatusOr<OpRule> BatchOnlyRule(const Op& op) {
+constexpr char kGroups[] = "groups";
+
+// `b (groups c^) ...^, (groups c^), (groups c^) -> b (groups c^) ...^`.
+absl::StatusOr<OpRule> GroupNormRule(const Op& op) {
   TP_RETURN_IF_ERROR(CheckRuleInputs(op, 1));
   const TensorType& type = op.operand(0)->type();
-  std::vector<int> whole;
-  for (int d = 1; d < type.ndim(); ++d) whole.push_back(d);
-  return RuleExcept(op, whole, "-");
+  TP_ASSIGN_OR_RETURN(SymExpr groups, IntAttr(op, "num_groups"));
+  std::optional<SymExpr> channels;
+  if (type.ndim() > 1) channels = ExactDiv(type.dims[1], groups);
+  if (!channels) return ReplicateRule(op);
+  RuleMaker rule(op);
+  for (int d = 0; d < type.ndim(); ++d) {
+    llvm::SmallVector<int, 2> factors;
+    if (d == 1) {
+      factors = {rule.Pass(groups, kGroups), rule.Whole(*channels)};
+    } else {
+      factors = {d == 0 ? rule.Pass(type.dims[d]) : rule.Whole(type.dims[d])};
+    }
+    for (int factor : factors) {
+      rule.Operand(0, d, factor);
+      rule.Result(0, d, factor);
+      for (int i = 1; d == 1 && i < op.num_operands(); ++i)
+        rule.Operand(i, 0, factor);
+    }
+  }
+  return std::move(rule).Build();
+}
+
+absl::StatusOr<Value*> LocalizeGroupNorm(Op& op, const LocalizeContext& context,
+                                         Builder&) {
+  if (context.rule->factors[context.sharding.factor].name == kGroups)
+    op.SetAttribute("num_groups", LocalFactorSize(context));
+  return op.result();
+}
+
+// Each channel of each example by its own statistics, or the running ones.
+// Where those are updated, they are over the whole batch.
+absl::StatusOr<OpRule> InstanceNormRule(const Op& op) {
+  TP_RETURN_IF_ERROR(CheckRuleInputs(op, 1));
+  TP_ASSIGN_OR_RETURN(bool own, BoolAttrOr(op, "use_input_stats", true));
+  const bool updates = own && (Has(op, 3) || Has(op, 4));
+  const TensorType& type = op.operand(0)->type();
+  RuleMaker rule(op);
+  for (int d = 0; d < type.ndim(); ++d) {
+    const bool pass = d == 1 || (d == 0 && !updates);
+    const int factor = pass ? rule.Pass(type.dims[d]) : rule.Whole(type.dims[d]);
+    rule.Operand(0, d, factor);
+    rule.Result(0, d, factor);
+    for (int i = 1; d == 1 && i < op.num_operands(); ++i)
+      rule.Operand(i, 0, factor);
+  }
+  return std::move(rule).Build();
 }
 
 Types BatchNormTypes(const Op& op, Assumptions& assumptions) {
@@ -132,8 +176,9 @@ void AddNormRows(OpRows& rows) {
   add("aten.layer_norm", LayerNormRule, LayerNormTypes);
   add("aten.rms_norm", LayerNormRule, LayerNormTypes);
   add("aten.native_layer_norm", LayerNormRule, NativeLayerNormTypes);
-  add("aten.group_norm", BatchOnlyRule, ChannelNormTypes);
-  add("aten.instance_norm", BatchOnlyRule, ChannelNormTypes);
+  add("aten.group_norm", GroupNormRule, ChannelNormTypes);
+  rows.back().localize = LocalizeGroupNorm;
+  add("aten.instance_norm", InstanceNormRule, ChannelNormTypes);
   add("aten.batch_norm", BatchNormRule, BatchNormTypes);
 }
 

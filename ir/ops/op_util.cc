@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "absl/strings/str_cat.h"
+#include "ir/shard_extent.h"
 
 namespace tp {
 namespace {
@@ -96,6 +97,23 @@ absl::StatusOr<Dims> IntsAttr(const Op& op, llvm::StringRef name) {
       return Dims(ints->begin(), ints->end());
   }
   return AttrError(op, name, "a list of integers");
+}
+
+absl::StatusOr<Dims> PerDimAttr(const Op& op, llvm::StringRef name, int count) {
+  TP_ASSIGN_OR_RETURN(Dims values, IntsAttr(op, name));
+  if (values.size() == 1) return Dims(count, values[0]);
+  if (static_cast<int>(values.size()) != count) {
+    return OpError(op, name.str() + " must have one value per spatial dim");
+  }
+  return values;
+}
+
+absl::StatusOr<Dims> PerDimAttrOr(const Op& op, llvm::StringRef name, int count,
+                                  const Dims& otherwise) {
+  if (IsNone(op, name)) return otherwise;
+  const Attribute* attribute = op.attribute(name);
+  if (attribute->is_list() && attribute->as_list().empty()) return otherwise;
+  return PerDimAttr(op, name, count);
 }
 
 absl::StatusOr<bool> BoolAttrOr(const Op& op, llvm::StringRef name,
@@ -294,6 +312,14 @@ SymExpr Product(llvm::ArrayRef<SymExpr> dims) {
   SymExpr product = 1;
   for (const SymExpr& dim : dims) product = product * dim;
   return product;
+}
+
+SymExpr LocalFactorSize(const LocalizeContext& context) {
+  const DimFactor& within = context.sharding.within;
+  return within.left *
+         ShardExtentOf(within.size, context.axis_size, context.coordinate)
+             .extent *
+         within.right;
 }
 
 Types SameAsOperand0(const Op& op, Assumptions&) {

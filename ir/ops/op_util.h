@@ -38,6 +38,11 @@ absl::StatusOr<int64_t> ConstIntAttrOr(const Op& op, llvm::StringRef name,
 // A list of integers; one integer counts as a list of one.
 absl::StatusOr<Dims> IntsAttr(const Op& op, llvm::StringRef name);
 bool IsNone(const Op& op, llvm::StringRef name);  // absent or none
+// One integer per spatial dim, where one may stand for all.
+absl::StatusOr<Dims> PerDimAttr(const Op& op, llvm::StringRef name, int count);
+// As PerDimAttr; `otherwise` where it is absent, none or [].
+absl::StatusOr<Dims> PerDimAttrOr(const Op& op, llvm::StringRef name, int count,
+                                  const Dims& otherwise);
 absl::StatusOr<bool> BoolAttrOr(const Op& op, llvm::StringRef name,
                                 bool otherwise);
 absl::StatusOr<DType> DTypeAttrOr(const Op& op, llvm::StringRef name,
@@ -100,6 +105,9 @@ bool IsZero(const Attribute* attribute);
 // ceil(a / b); exact where it divides.
 SymExpr CeilDiv(const SymExpr& a, const SymExpr& b);
 SymExpr Product(llvm::ArrayRef<SymExpr> dims);
+
+// The size of the chosen split's factor on this rank.
+SymExpr LocalFactorSize(const LocalizeContext& context);
 
 // The type of operand 0, once.
 Types SameAsOperand0(const Op& op, Assumptions& assumptions);

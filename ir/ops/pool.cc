@@ -15,33 +15,16 @@ int SpatialDims(const Op& op) {
   return 0;
 }
 
-absl::StatusOr<Dims> PerDim(const Op& op, llvm::StringRef name, int count) {
-  TP_ASSIGN_OR_RETURN(Dims values, IntsAttr(op, name));
-  if (values.size() == 1) return Dims(count, values[0]);
-  if (static_cast<int>(values.size()) != count) {
-    return OpError(op, name.str() + " must have one value per spatial dim");
-  }
-  return values;
-}
-
-absl::StatusOr<Dims> PerDimOr(const Op& op, llvm::StringRef name, int count,
-                              Dims otherwise) {
-  if (IsNone(op, name)) return otherwise;
-  const Attribute* attribute = op.attribute(name);
-  if (attribute->is_list() && attribute->as_list().empty()) return otherwise;
-  return PerDim(op, name, count);
-}
-
 Types PoolTypes(const Op& op, Assumptions& assumptions) {
   TP_ASSIGN_OR_RETURN(TensorType type, TypeOf(op, 0));
   int spatial = SpatialDims(op);
   if (type.ndim() < spatial + 1) return OpError(op, "has too few dims");
-  TP_ASSIGN_OR_RETURN(Dims kernel, PerDim(op, "kernel_size", spatial));
-  TP_ASSIGN_OR_RETURN(Dims stride, PerDimOr(op, "stride", spatial, kernel));
+  TP_ASSIGN_OR_RETURN(Dims kernel, PerDimAttr(op, "kernel_size", spatial));
+  TP_ASSIGN_OR_RETURN(Dims stride, PerDimAttrOr(op, "stride", spatial, kernel));
   TP_ASSIGN_OR_RETURN(Dims padding,
-                      PerDimOr(op, "padding", spatial, Dims(spatial, 0)));
+                      PerDimAttrOr(op, "padding", spatial, Dims(spatial, SymExpr(0))));
   TP_ASSIGN_OR_RETURN(Dims dilation,
-                      PerDimOr(op, "dilation", spatial, Dims(spatial, 1)));
+                      PerDimAttrOr(op, "dilation", spatial, Dims(spatial, SymExpr(1))));
   TP_ASSIGN_OR_RETURN(bool ceil_mode, BoolAttrOr(op, "ceil_mode", false));
   for (int i = 0; i < spatial; ++i) {
     SymExpr& size = type.dims[type.ndim() - spatial + i];
@@ -110,7 +93,7 @@ Types OutputSizeTypes(const Op& op, Assumptions&) {
   int spatial = SpatialDims(op);
   if (type.ndim() < spatial + 1) return OpError(op, "has too few dims");
   if (IsNone(op, "output_size")) return ScaledTypes(op, type, spatial);
-  TP_ASSIGN_OR_RETURN(Dims sizes, PerDim(op, "output_size", spatial));
+  TP_ASSIGN_OR_RETURN(Dims sizes, PerDimAttr(op, "output_size", spatial));
   for (int i = 0; i < spatial; ++i) {
     type.dims[type.ndim() - spatial + i] = sizes[i];
   }

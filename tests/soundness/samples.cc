@@ -18,6 +18,8 @@ const std::vector<Family>& Families() {
       {"norm", Lines(kNormSamples)},
       {"loss", Lines(kLossSamples)},
       {"convolution", Lines(kConvolutionSamples)},
+      {"pixel", Lines(kPixelSamples)},
+      {"distance", Lines(kDistanceSamples)},
       {"recurrent", Lines(kRecurrentSamples)},
   };
   return *families;

@@ -19,6 +19,8 @@ extern const char kReductionSamples[];
 extern const char kNormSamples[];
 extern const char kLossSamples[];
 extern const char kConvolutionSamples[];
+extern const char kPixelSamples[];
+extern const char kDistanceSamples[];
 extern const char kRecurrentSamples[];
 
 }  // namespace tp::soundness

@@ -70,7 +70,10 @@ aten.layer_norm(f64[N,7,4]) {normalized_shape = [7, 4]}
 aten.native_layer_norm(f64[N,7,4], f64[4], f64[4]) {normalized_shape = [4], eps = 1e-05}
 aten.rms_norm(f64[N,7,4], f64[4]) {normalized_shape = [4]}
 aten.group_norm(f64[N,6,7], f64[6], f64[6]) {num_groups = 2}
+aten.group_norm(f64[N,12,3], f64[12], none) {num_groups = 4}
+aten.group_norm(f64[2,6,N]) {num_groups = 3}
 aten.instance_norm(f64[N,6,7], f64[6], f64[6], none, none) {use_input_stats = true, momentum = 0.1, eps = 0.5, cudnn_enabled = false}
+aten.instance_norm(f64[N,4,7], none, none, f64[4], f64[4]~0.5..2) {use_input_stats = false, momentum = 0.1, eps = 0.5, cudnn_enabled = false}
 aten.batch_norm(f64[N,6,7], f64[6], f64[6], f64[6], f64[6]~0.5..2) {training = false, momentum = 0.1, eps = 0.5, cudnn_enabled = false}
 aten.batch_norm(f64[N,3], none, none, f64[3], f64[3]~0.5..2) {training = false, momentum = 0.1, eps = 0.5, cudnn_enabled = false}
 aten.batch_norm(f64[N,3], none, none, f64[3], f64[3]~0.5..2) {training = true, momentum = 0.1, eps = 0.5, cudnn_enabled = false} ! refused
@@ -108,6 +111,8 @@ aten.conv2d(f64[N,12,5,5], f64[8,3,3,3]) {groups = 4}
 aten.conv3d(f64[N,2,4,4,4], f64[3,2,2,2,2])
 aten.convolution(f64[N,6,9], f64[6,4,3], none) {stride = [2], padding = [1], dilation = [1], transposed = true, output_padding = [1], groups = 2}
 aten._convolution(f64[N,3,8,8], f64[6,3,4,4], f64[6]) {stride = [4, 4], padding = [0, 0], dilation = [1, 1], transposed = false, output_padding = [0, 0], groups = 1, benchmark = false, deterministic = false, cudnn_enabled = true, allow_tf32 = true}
+aten._convolution_mode(f64[N,6,9], f64[4,6,3], none) {stride = [1], padding = "same", dilation = [1], groups = 1}
+aten._convolution_mode(f64[N,6,7,7], f64[8,3,3,3], f64[8]) {stride = [1, 1], padding = "valid", dilation = [2, 2], groups = 2}
 aten.conv_transpose1d(f64[N,6,5], f64[6,4,3])
 aten.conv_transpose2d.input(f64[N,6,4,4], f64[6,2,3,3], f64[6]) {stride = [2, 2], groups = 3}
 aten.conv_transpose3d.input(f64[N,2,3,3,3], f64[2,3,2,2,2])
@@ -128,6 +133,36 @@ aten.upsample_nearest2d(f64[N,4,3,3]) {output_size = [5, 6]}
 aten.upsample_nearest3d(f64[N,2,2,2,2]) {output_size = [3, 3, 3]}
 aten.upsample_bilinear2d(f64[N,4,3,3]) {output_size = [5, 6], align_corners = false}
 aten.upsample_bicubic2d(f64[N,4,3,3]) {output_size = [5, 6], align_corners = true}
+)";
+
+const char kPixelSamples[] = R"(
+aten.pixel_shuffle(f64[N,12,3,2]) {upscale_factor = 2}
+aten.pixel_shuffle(f64[2,N,8,3,1]) {upscale_factor = 2}
+aten.pixel_unshuffle(f64[N,3,8,6]) {downscale_factor = 2}
+aten.im2col(f64[N,3,5,6]) {kernel_size = [2, 3], dilation = [1, 2], padding = [0, 1], stride = [1, 2]}
+aten.im2col(f64[4,N,5]) {kernel_size = [1, 2], dilation = [1, 1], padding = [0, 0], stride = [1, 1]}
+aten.col2im(f64[N,12,12]) {output_size = [4, 5], kernel_size = [2, 2], dilation = [1, 1], padding = [0, 0], stride = [1, 1]}
+aten.col2im(f64[12,8]) {output_size = [4, 5], kernel_size = [2, 2], dilation = [1, 1], padding = [0, 0], stride = [2, 1]}
+aten.unfold(f64[N,9,3]) {dimension = 1, size = 4, step = 2}
+aten.unfold(f64[2,N]) {dimension = -1, size = 1, step = 1}
+)";
+
+const char kDistanceSamples[] = R"(
+aten.cosine_similarity(f64[N,7,4], f64[N,1,4]) {dim = -1}
+aten.cosine_similarity(f64[N,7,4], f64[7,4]) {eps = 0.5}
+aten.pairwise_distance(f64[N,7], f64[N,7])
+aten.pairwise_distance(f64[N,4,7], f64[7]) {p = 1.0, keepdim = true}
+aten.cdist(f64[N,7,4], f64[5,4])
+aten.cdist(f64[2,N,4], f64[2,5,4]) {p = 1.0}
+aten.dist(f64[N,7], f64[N,7])
+aten.dist(f64[N,7], f64[7]) {p = inf}
+aten.dist(f64[7], f64[N,1]) {p = 0}
+aten.dist(f64[N,7], f64[N,1]) {p = -inf}
+aten.renorm(f64[N,7,3]) {p = 2, dim = 1, maxnorm = 1.5}
+aten.renorm(f64[N,7]) {p = 1, dim = 0, maxnorm = 1}
+aten._weight_norm(f64[N,7,3], f64[N,1,1])
+aten._weight_norm(f64[5,3,N], f64[1,1,N]) {dim = 2}
+aten._weight_norm(f64[N,7], f64[]) {dim = -1}
 )";
 
 const char kRecurrentSamples[] = R"(

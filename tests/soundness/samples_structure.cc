@@ -30,6 +30,9 @@ aten.einsum([f64[N,7]]) {equation = "ij->ji"}
 aten.einsum([f64[N,7]]) {equation = "ij->j"}
 aten.einsum([f64[N,3], f64[3,4], f64[4,5]]) {equation = "ij,jk,kl->il"}
 aten.einsum([f64[N,3,1], f64[1,3,4]]) {equation = "ijk,ijk->ik"}
+aten.tensordot(f64[N,7,4], f64[4,N,3]) {dims_self = [2, 0], dims_other = [0, 1]}
+aten.tensordot(f64[N,7,1], f64[4,3]) {dims_self = [2], dims_other = [0]}
+aten.tensordot(f64[N,3], f64[4]) {dims_self = [], dims_other = []}
 aten._grouped_mm(bf16[8,16], bf16[3,16,16], i32[3]~1..8) ! ordered, no-grad sums of bf16 gradients round
 aten._grouped_mm(f32[8,12], f32[3,12,8], i32[3]~1..8) ! ordered
 aten.scaled_dot_product_attention(f64[N,8,7,12], f64[N,8,9,12], f64[N,8,9,10], f64[N,1,7,9])
@@ -150,7 +153,13 @@ aten.index_fill.int_Scalar(f64[N,7], i64[3]~0..6) {dim = 1, value = 2.5}
 aten.slice_scatter(f64[N,7,3], f64[N,4,3]) {dim = 1, start = 2, end = 6}
 aten.select_scatter(f64[N,7,3], f64[N,3]) {dim = 1, index = 2}
 aten.index_put(f64[N,7], [i64[3]~0..0], f64[7])
+aten.index_put(f64[N,7], [none, i64[1]~0..6], f64[N,1])
+aten.index_put(f64[N,7,6], [none, i64[3]~0..6], f64[N,3,6]) {accumulate = true}
+aten.index_put(f64[5,N,6], [i64[4,1]~0..4, none, i64[3]~0..5], f64[4,3,N]) {accumulate = true}
+aten.index_put(f64[5,N,6], [i64[2]~0..4, none, i64[2]~0..5], f64[1]) {accumulate = true}
 aten.index_put(f64[5,7], [bool[5]], f64[7])
+aten.index_put(f64[5,7,N], [bool[5,7]], f64[N])
+aten.index_put(f64[N,5], [none, bool[5]], f64[]) {accumulate = true}
 aten.bucketize.Tensor(i64[N,3]~-3..9, i64[4]~-2..8) ! ordered
 aten.bucketize.Tensor(i64[N,3]~-3..9, i64[5]~-2..8) {out_int32 = true, right = true} ! ordered
 )";

@@ -4,6 +4,7 @@
 //   addmm(b, x, w)             -> add(mm(x, w), b)
 //   view, flatten, unflatten   -> reshape to the result's sizes
 //   chunk, split               -> split_with_sizes
+//   a fused encoder layer      -> its norms, products and attention
 //   dropout off, contiguous, detach, a cast to the own dtype, a slice of
 //   everything, an expand to the own sizes -> nothing
 //
@@ -19,6 +20,7 @@
 #include "ir/replacements.h"
 #include "ir/status.h"
 #include "ir/text.h"
+#include "passes/expand_fused.h"
 #include "passes/pass.h"
 
 namespace tp {
@@ -100,6 +102,8 @@ class Canonicalizer {
       return ToReshape(builder, op);
     if (op.Is("aten.chunk") || op.Is("aten.split"))
       return ToSplitWithSizes(builder, op);
+    TP_ASSIGN_OR_RETURN(Replacement expanded, ExpandFused(op, builder));
+    if (!expanded.empty()) return expanded;
     SpellSizesOut(op);
     return Replacement{};
   }

@@ -144,12 +144,59 @@ absl::StatusOr<OpRule> AttentionRule(const Op& op) {
   return std::move(rule).Build();
 }
 
+// _native_multi_head_attention: attention with its projections in one op, and
+// the probabilities if need_weights. Canonicalize takes it apart.
+Types NativeAttentionTypes(const Op& op, Assumptions& assumptions) {
+  for (int i = 0; i < 7; ++i) TP_RETURN_IF_ERROR(TypeOf(op, i).status());
+  TensorType query = op.operand(kQuery)->type();
+  TP_ASSIGN_OR_RETURN(int64_t width, ConstIntAttr(op, "embed_dim"));
+  TP_ASSIGN_OR_RETURN(int64_t heads, ConstIntAttr(op, "num_head"));
+  if (query.ndim() != 3) return OpError(op, "the query must have 3 dims");
+  if (heads < 1 || width % heads != 0) {
+    return OpError(op, "embed_dim is no multiple of num_head");
+  }
+  TP_RETURN_IF_ERROR(SameSize(op, assumptions, query.dims[2], SymExpr(width),
+                              "the width of the query and embed_dim")
+                         .status());
+  // LibTorch takes query, key and value of one shape only.
+  for (int i : {kKey, kValue}) {
+    const TensorType& type = op.operand(i)->type();
+    if (type.ndim() != 3) return OpError(op, "key and value need 3 dims");
+    for (int d = 0; d < 3; ++d)
+      TP_RETURN_IF_ERROR(SameSize(op, assumptions, query.dims[d], type.dims[d],
+                                  "sizes of query, key and value")
+                             .status());
+  }
+  TP_ASSIGN_OR_RETURN(bool needed, BoolAttrOr(op, "need_weights", true));
+  TP_ASSIGN_OR_RETURN(bool average,
+                      BoolAttrOr(op, "average_attn_weights", true));
+  TensorType weights{query.dtype, {}};
+  weights.dims.push_back(needed ? query.dims[0] : SymExpr(0));
+  if (needed && !average) weights.dims.push_back(heads);
+  if (needed) weights.dims.append(2, query.dims[1]);
+  return std::vector<TensorType>{query, weights};
+}
+
+// _transformer_encoder_layer_fwd: a whole layer; taken apart as well.
+Types EncoderLayerTypes(const Op& op, Assumptions&) {
+  for (int i = 0; i < 13; ++i) TP_RETURN_IF_ERROR(TypeOf(op, i).status());
+  const TensorType& source = op.operand(0)->type();
+  if (source.ndim() != 3) return OpError(op, "the input must have 3 dims");
+  return std::vector<TensorType>{source};
+}
+
 }  // namespace
 
 void AddAttentionRows(OpRows& rows) {
   rows.push_back(
       Row("aten.scaled_dot_product_attention", AttentionRule, AttentionTypes));
   rows.back().saves = "0,1,2,result";
+  rows.push_back(Row("aten._native_multi_head_attention", "replicate", "-",
+                     NativeAttentionTypes));
+  rows.back().traits = kDecompose;
+  rows.push_back(Row("aten._transformer_encoder_layer_fwd", "replicate", "-",
+                     EncoderLayerTypes));
+  rows.back().traits = kDecompose;
 }
 
 }  // namespace tp

@@ -51,6 +51,63 @@ absl::StatusOr<Value*> LocalizeEmbedding(Op& op, const LocalizeContext& context,
   return shard->result();
 }
 
+// embedding_bag(weight, indices, offsets, ..., per_sample_weights): rows
+// summed up, averaged or maximized by bag; also the bag of each index, the
+// sizes of the bags and where the largest values come from, as far as LibTorch
+// makes them.
+enum BagMode : int64_t { kSum = 0, kMean = 1, kMax = 2 };
+
+Types EmbeddingBagTypes(const Op& op, Assumptions&) {
+  TP_ASSIGN_OR_RETURN(TensorType weight, TypeOf(op, 0));
+  TP_ASSIGN_OR_RETURN(TensorType indices, TypeOf(op, 1));
+  TP_ASSIGN_OR_RETURN(TensorType offsets, TypeOf(op, 2));
+  TP_ASSIGN_OR_RETURN(int64_t mode, ConstIntAttrOr(op, "mode", kSum));
+  TP_ASSIGN_OR_RETURN(bool last, BoolAttrOr(op, "include_last_offset", false));
+  TP_ASSIGN_OR_RETURN(int64_t padding, ConstIntAttrOr(op, "padding_idx", -1));
+  if (weight.ndim() != 2) return OpError(op, "the weight must have 2 dims");
+  if (indices.ndim() != 1 || offsets.ndim() != 1) {
+    return OpUnsupported(op, "indices and offsets must have 1 dim");
+  }
+  const SymExpr bags = offsets.dims[0] - SymExpr(last ? 1 : 0);
+  const DType index = Promote(indices.dtype, offsets.dtype);
+  // Sums of other floats take a short cut that leaves the bags out.
+  const bool shortcut = mode == kSum && padding < 0 &&
+                        IsNone(op, "padding_idx") &&
+                        weight.dtype != DType::kF64;
+  TensorType of_index{index, {shortcut ? SymExpr(0) : indices.dims[0]}};
+  TensorType sizes{index, {mode == kSum ? offsets.dims[0] : bags}};
+  TensorType largest = sizes;
+  if (mode == kMax) largest.dims.push_back(weight.dims[1]);
+  return std::vector<TensorType>{
+      {weight.dtype, {bags, weight.dims[1]}}, of_index, sizes, largest};
+}
+
+// `v^ h, ... -> bags^ h, ...`: the width passes, though results that only
+// count do not have it. Bags begin where data says.
+absl::StatusOr<OpRule> EmbeddingBagRule(const Op& op) {
+  TP_RETURN_IF_ERROR(CheckRuleInputs(op, 3));
+  if (op.num_results() != 4) return OpError(op, "has 4 results");
+  constexpr char kWidth[] = "h";
+  const TensorType& weight = op.operand(0)->type();
+  RuleMaker rule(op);
+  const int width = rule.Pass(weight.dims[1], kWidth);
+  rule.Operand(0, 0, rule.Whole(weight.dims[0]));
+  rule.Operand(0, 1, width);
+  for (int i = 1; i < op.num_operands(); ++i) rule.WholeOperand(i);
+  for (int r = 0; r < 4; ++r) {
+    const TensorType& type = op.result(r)->type();
+    rule.Result(r, 0, rule.Whole(type.dims[0]));
+    if (type.ndim() == 2) rule.Result(r, 1, width);
+  }
+  rule.Partial("-");
+  OpRule built = std::move(rule).Build();
+  // Whole by rights, for it is lost in some results; those do not depend on
+  // it and are the same on every rank.
+  for (Factor& factor : built.factors)
+    if (factor.name == kWidth) factor.kind = FactorKind::kPass;
+  return built;
+}
+
 Types OneHotTypes(const Op& op, Assumptions&) {
   TP_ASSIGN_OR_RETURN(TensorType ids, TypeOf(op, 0));
   TP_ASSIGN_OR_RETURN(SymExpr classes, IntAttrOr(op, "num_classes", -1));
@@ -72,6 +129,8 @@ void AddEmbeddingRows(OpRows& rows) {
   rows.back().rule_fn = EmbeddingRule;
   rows.back().saves = "1";
   rows.back().localize = LocalizeEmbedding;
+  rows.push_back(Row("aten.embedding_bag", EmbeddingBagRule, EmbeddingBagTypes));
+  rows.back().saves = "1,2";
   rows.push_back(Row("aten.one_hot", "... -> ... c^", "-", OneHotTypes));
 }
 

@@ -539,3 +539,101 @@ class Residuals(nn.Module):
         u = u.unflatten(0, (x.size(0), x.size(1)))
         return u + y.abs() - (-y) * self.shared, torch.baddbmm(
             x, z, self.b.weight.t().expand(x.size(0), -1, -1), beta=0.5)
+
+
+# Ops that hide others, and rarer ones.
+
+
+@model()
+class FusedEncoder(nn.Module):
+    """What an encoder layer and its attention become without gradients."""
+
+    def __init__(self):
+        super().__init__()
+        self.layer = nn.TransformerEncoderLayer(WIDTH, 5, HIDDEN,
+                                                batch_first=True)
+
+    def run(self, x, gelu, norm_first, mask, mask_type):
+        layer, attention = self.layer, self.layer.self_attn
+        return torch._transformer_encoder_layer_fwd(
+            x, WIDTH, 5, attention.in_proj_weight, attention.in_proj_bias,
+            attention.out_proj.weight, attention.out_proj.bias, gelu,
+            norm_first, layer.norm1.eps, layer.norm1.weight, layer.norm1.bias,
+            layer.norm2.weight, layer.norm2.bias, layer.linear1.weight,
+            layer.linear1.bias, layer.linear2.weight, layer.linear2.bias,
+            mask, mask_type)
+
+    def attend(self, query, key, *rest):
+        attention = self.layer.self_attn
+        return torch._native_multi_head_attention(
+            query, key, key, WIDTH, 5, attention.in_proj_weight,
+            attention.in_proj_bias, attention.out_proj.weight,
+            attention.out_proj.bias, *rest)
+
+    def forward(self, x):
+        b, l, _ = x.shape
+        causal = torch.ones(l, l, dtype=torch.bool).triu(1)
+        padding = torch.arange(l).unsqueeze(0).expand(b, l) > 3
+        x = self.run(x, False, False, None, None)
+        x = self.run(x, True, True, causal, 0)
+        x = self.run(x, True, False, padding, 1)
+        y, mean = self.attend(x, x, None, True, True)
+        z, each = self.attend(y, x, padding, True, False, 1)
+        return z, mean, each
+
+
+@model(_floats("b", 3, 8, 6))
+class Pixels(nn.Module):
+    """Convolution by a normed weight, groups, pixels and columns."""
+
+    def __init__(self):
+        super().__init__()
+        self.v = nn.Parameter(torch.empty(24, 3, 3, 3))
+        self.g = nn.Parameter(torch.empty(24, 1, 1, 1))
+        self.norm = nn.GroupNorm(4, 24)
+        self.each = nn.InstanceNorm2d(24, affine=True)
+        self.mix = nn.Conv2d(24, 12, 1, padding="valid")
+
+    def forward(self, x):
+        weight = torch._weight_norm(self.v, self.g, 0)
+        h = self.norm(F.conv2d(x, weight, padding="same"))
+        h = self.each(F.pixel_shuffle(h, 2).repeat(1, 4, 1, 1))
+        h = F.pixel_unshuffle(self.mix(h), 2)
+        columns = F.unfold(h, (3, 2), padding=1, stride=2)
+        return F.fold(columns, (8, 6), (3, 2), padding=1, stride=2), h.unfold(
+            2, 4, 2)
+
+
+@model(_ids)
+class Bags(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.sums = nn.EmbeddingBag(VOCAB, WIDTH, mode="sum")
+        self.means = nn.EmbeddingBag(VOCAB, WIDTH, mode="mean", padding_idx=2)
+        self.largest = nn.EmbeddingBag(VOCAB, HIDDEN, mode="max")
+        self.wo = nn.Linear(HIDDEN, WIDTH)
+
+    def forward(self, ids):
+        return self.sums(ids) * self.means(ids), self.wo(self.largest(ids))
+
+
+@model()
+class Distances(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.wi = nn.Linear(WIDTH, HIDDEN)
+        self.centers = nn.Parameter(torch.empty(7, HIDDEN))
+        self.core = nn.Parameter(torch.empty(HIDDEN, 3, WIDTH))
+
+    def forward(self, x):
+        h = self.wi(x)
+        near = torch.cdist(h, self.centers)
+        alike = F.cosine_similarity(h.unsqueeze(2), self.centers, dim=-1)
+        core = torch.renorm(self.core, 2, 1, 1.5)
+        y = torch.tensordot(h, core, dims=([2], [0]))
+        slots = torch.zeros(x.size(0), 9, HIDDEN)
+        slots[:, torch.arange(h.size(1)) % 9] = h * 2
+        table = torch.zeros(9, HIDDEN).index_put(
+            (torch.tensor([1, 4, 1]),), h[0, :1], accumulate=True)
+        return near, alike, y, slots @ self.centers.t(), table, torch.dist(
+            h, self.wi.bias), F.pairwise_distance(h, self.wi.bias)

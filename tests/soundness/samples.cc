@@ -11,6 +11,7 @@ const std::vector<Family>& Families() {
       {"cast", Lines(kCastSamples)},
       {"creation", Lines(kCreationSamples)},
       {"product", Lines(kProductSamples)},
+      {"fused", Lines(kFusedSamples)},
       {"view", Lines(kViewSamples)},
       {"part", Lines(kPartSamples)},
       {"lookup", Lines(kLookupSamples)},

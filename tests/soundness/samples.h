@@ -11,6 +11,7 @@ extern const char kCastSamples[];
 extern const char kCreationSamples[];
 // samples_structure.cc
 extern const char kProductSamples[];
+extern const char kFusedSamples[];
 extern const char kViewSamples[];
 extern const char kPartSamples[];
 extern const char kLookupSamples[];

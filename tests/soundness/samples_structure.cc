@@ -43,6 +43,12 @@ aten.scaled_dot_product_attention(f64[5,6,N,12], f64[5,3,N,12], f64[5,3,N,10], f
 aten.scaled_dot_product_attention(f64[N,3,7,4], f64[N,3,9,4], f64[N,3,9,5], bool[3,7,9])
 )";
 
+const char kFusedSamples[] = R"(
+aten._native_multi_head_attention(f64[N,5,6], f64[N,5,6], f64[N,5,6], f64[18,6], f64[18], f64[6,6], f64[6], none) {embed_dim = 6, num_head = 3} ! no-grad LibTorch has no derivative
+aten._native_multi_head_attention(f64[N,5,6], f64[N,5,6], f64[N,5,6], f64[18,6], f64[18], f64[6,6], f64[6], bool[N,5]) {embed_dim = 6, num_head = 2, average_attn_weights = false, mask_type = 1} ! no-grad LibTorch has no derivative
+aten._transformer_encoder_layer_fwd(f64[N,5,6], f64[18,6], f64[18], f64[6,6], f64[6], f64[6], f64[6], f64[6], f64[6], f64[8,6], f64[8], f64[6,8], f64[6], none) {embed_dim = 6, num_heads = 3, use_gelu = true, norm_first = false, eps = 1e-05} ! no-grad LibTorch has no derivative
+)";
+
 const char kViewSamples[] = R"(
 aten.view(f64[N,7,96]) {size = [N, 7, 8, 12]} ! dense
 aten.view(f64[N,3,8,12]) {size = [N, 3, 96]} ! dense
@@ -131,6 +137,11 @@ const char kLookupSamples[] = R"(
 aten.embedding(f64[17,6], i64[N,7]~0..16)
 aten.embedding(f64[3,6], i64[N]~0..2)
 aten.embedding(f64[12,5], i32[N,3]~0..11)
+aten.embedding_bag(f64[9,6], i64[N]~0..8, i64[1]~0..0) {mode = 0}
+aten.embedding_bag(f64[9,6], i64[N]~0..8, i64[3]~0..0, none) {mode = 1, include_last_offset = true}
+aten.embedding_bag(f64[9,8], i64[7]~0..8, i64[2]~0..0) {mode = 2}
+aten.embedding_bag(f32[9,6], i64[N]~0..8, i64[2]~0..0, f32[N]) {mode = 0}
+aten.embedding_bag.padding_idx(f64[9,6], i64[7]~0..8, i32[2]~0..0, none) {scale_grad_by_freq = false, mode = 0, sparse = false, include_last_offset = false, padding_idx = 3}
 aten.one_hot(i64[N,7]~0..3) {num_classes = 4}
 aten.index.Tensor(f64[N,7,4], [none, i64[3]~0..6])
 aten.index.Tensor(f64[5,N,4], [i64[3,1]~0..4, i64[4]~0..0])

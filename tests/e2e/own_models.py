@@ -631,8 +631,8 @@ class Distances(nn.Module):
         alike = F.cosine_similarity(h.unsqueeze(2), self.centers, dim=-1)
         core = torch.renorm(self.core, 2, 1, 1.5)
         y = torch.tensordot(h, core, dims=([2], [0]))
-        slots = torch.zeros(x.size(0), 9, HIDDEN)
-        slots[:, torch.arange(h.size(1)) % 9] = h * 2
+        slots = torch.zeros(x.size(0), 16, HIDDEN)
+        slots[:, torch.arange(h.size(1)) + 2] = h * 2
         table = torch.zeros(9, HIDDEN).index_put(
             (torch.tensor([1, 4, 1]),), h[0, :1], accumulate=True)
         return near, alike, y, slots @ self.centers.t(), table, torch.dist(

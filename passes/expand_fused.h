@@ -1,5 +1,5 @@
-// Ops that hide several others, with weights of their own among their
-// operands: as one op nothing of them could be split.
+// Ops that hide several others: as one op, what splits in those could not be
+// split.
 #ifndef TP_PASSES_EXPAND_FUSED_H_
 #define TP_PASSES_EXPAND_FUSED_H_
 
@@ -13,6 +13,7 @@ namespace tp {
 
 //   _transformer_encoder_layer_fwd -> two norms, attention, two products
 //   _native_multi_head_attention   -> products around an attention by heads
+//   losses that are means          -> a sum and a count
 //
 // One value per result that replaces it, built in canonical spelling. Empty
 // for every other op.

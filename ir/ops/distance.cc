@@ -129,18 +129,8 @@ absl::StatusOr<OpRule> DistRule(const Op& op) {
   } else if (p != 0) {
     return ReplicateRule(op);
   }
-  const TensorType& a = op.operand(0)->type();
-  const TensorType& b = op.operand(1)->type();
   RuleMaker rule(op);
-  for (int i = 1; i <= std::max(a.ndim(), b.ndim()); ++i) {
-    // The operand that is not broadcast along the dim says its size.
-    const SymExpr one = 1;
-    const SymExpr& size_a = i <= a.ndim() ? a.dims[a.ndim() - i] : one;
-    const SymExpr& size_b = i <= b.ndim() ? b.dims[b.ndim() - i] : one;
-    const int factor = rule.Reduce(size_a == one ? size_b : size_a, reduce);
-    for (int operand = 0; operand < 2; ++operand)
-      FromEnd(rule, op, operand, i, factor);
-  }
+  rule.ReduceBroadcast(reduce);
   return std::move(rule).Build();
 }
 

@@ -47,8 +47,9 @@ Types CrossEntropyTypes(const Op& op, Assumptions& assumptions) {
   return std::vector<TensorType>{result};
 }
 
-// Classes stay whole. A mean divides by a count of all of them, so the
-// batch passes only unreduced, and is summed away only by a sum.
+// Classes stay whole. A mean divides by a count of all examples, so the batch
+// passes only unreduced, and is summed away only by a sum; canonicalize makes
+// a sum and a count of a mean.
 absl::StatusOr<OpRule> CrossEntropyRule(const Op& op) {
   TP_RETURN_IF_ERROR(CheckRuleInputs(op, 2));
   TP_ASSIGN_OR_RETURN(LossDims dims, DimsOf(op));
@@ -97,18 +98,9 @@ absl::StatusOr<OpRule> ElementLossRule(const Op& op) {
   TP_ASSIGN_OR_RETURN(int64_t reduction,
                       ConstIntAttrOr(op, "reduction", kMean));
   if (reduction == kNone) return PointwiseRule("-", op);
-  const TensorType& self = op.operand(0)->type();
-  const TensorType& target = op.operand(1)->type();
-  if (reduction == kMean || op.num_operands() != 2 ||
-      !(self.dims == target.dims)) {
-    return ReplicateRule(op);
-  }
+  if (reduction == kMean) return ReplicateRule(op);
   RuleMaker rule(op);
-  for (int d = 0; d < self.ndim(); ++d) {
-    int factor = rule.Reduce(self.dims[d]);
-    rule.Operand(0, d, factor);
-    rule.Operand(1, d, factor);
-  }
+  rule.ReduceBroadcast();
   return std::move(rule).Build();
 }
 

@@ -132,6 +132,8 @@ class RuleMaker {
   void WholeResult(int result);
   // Adds factor of a dim of result 0 to an operand broadcast against it.
   void BroadcastOperand(int operand, llvm::ArrayRef<int> result_factors);
+  // A reduced factor for each dim that the operands broadcast to.
+  void ReduceBroadcast(ReduceKind reduce = ReduceKind::kSum);
   void Partial(llvm::StringRef column) { builder_.Partial(column); }
   OpRule Build() && { return std::move(builder_).Build(); }
 

@@ -1,4 +1,6 @@
 // The rule helpers of op_util.h.
+#include <algorithm>
+
 #include "absl/strings/str_cat.h"
 #include "ir/ops/op_util.h"
 
@@ -65,6 +67,27 @@ void RuleMaker::BroadcastOperand(int operand,
   int count = static_cast<int>(result_factors.size());
   for (int i = 1; i <= type->ndim() && i <= count; ++i) {
     Operand(operand, -i, result_factors[count - i]);
+  }
+}
+
+void RuleMaker::ReduceBroadcast(ReduceKind reduce) {
+  int ndim = 0;
+  for (int i = 0; i < op_.num_operands(); ++i)
+    if (const TensorType* type = TypeOrNull(op_, i))
+      ndim = std::max(ndim, type->ndim());
+  for (int from_end = 1; from_end <= ndim; ++from_end) {
+    // Whoever is not repeated along the dim says its size.
+    SymExpr size = 1;
+    llvm::SmallVector<int, 4> holders;
+    for (int i = 0; i < op_.num_operands(); ++i) {
+      const TensorType* type = TypeOrNull(op_, i);
+      if (type == nullptr || from_end > type->ndim()) continue;
+      holders.push_back(i);
+      const SymExpr& own = type->dims[type->ndim() - from_end];
+      if (size == SymExpr(1)) size = own;
+    }
+    const int factor = Reduce(size, reduce);
+    for (int i : holders) Operand(i, -from_end, factor);
   }
 }
 

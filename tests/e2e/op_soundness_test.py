@@ -128,7 +128,7 @@ class Case:
         first = parse_type(self.operands[0])[1] if self.operands else []
         if "embedding" in self.name:
             return first[0]
-        if "cross_entropy" in self.name:
+        if re.search("cross_entropy|nll_loss", self.name):
             return first[1]
         if "one_hot" in self.name:
             return self.attributes["num_classes"]

@@ -637,3 +637,26 @@ class Distances(nn.Module):
             (torch.tensor([1, 4, 1]),), h[0, :1], accumulate=True)
         return near, alike, y, slots @ self.centers.t(), table, torch.dist(
             h, self.wi.bias), F.pairwise_distance(h, self.wi.bias)
+
+
+@model()
+class MeanLosses(nn.Module):
+    """Means over the batch, which parts of it do not have."""
+
+    def __init__(self):
+        super().__init__()
+        self.wi = nn.Linear(WIDTH, HIDDEN)
+        self.weight = nn.Parameter(torch.empty(HIDDEN))
+
+    def forward(self, x):
+        logits = self.wi(x).transpose(1, 2)
+        labels = (x[..., 0] * 3).long().abs()
+        weight, other = self.weight.abs(), torch.softmax(x @ x.mT, -1)
+        return (F.cross_entropy(logits, labels, ignore_index=2),
+                F.cross_entropy(logits, labels, weight, ignore_index=3,
+                                label_smoothing=0.2),
+                F.cross_entropy(logits, logits.softmax(1), weight),
+                F.nll_loss(logits.log_softmax(1), labels, weight),
+                F.mse_loss(x, x * 0.5), F.smooth_l1_loss(other, x @ x.mT),
+                F.binary_cross_entropy_with_logits(
+                    logits, logits.sigmoid(), pos_weight=weight[:, None]))

@@ -98,6 +98,7 @@ aten.huber_loss(f64[N,3], f64[N,3]) {reduction = 0}
 aten.binary_cross_entropy(f64[N,3]~0.1..0.9, f64[N,3]~0..1) {reduction = 2}
 aten.binary_cross_entropy(f64[N,3]~0.1..0.9, f64[N,3]~0..1, f64[3]~0.5..1) {reduction = 0}
 aten.binary_cross_entropy_with_logits(f64[N,3], f64[N,3]~0..1) {reduction = 2}
+aten.binary_cross_entropy_with_logits(f64[N,3], f64[N,3]~0..1, f64[3]~0.5..1, f64[N,1]~0.5..1) {reduction = 2}
 aten.kl_div(f64[N,3], f64[N,3]~0.1..1) {reduction = 2}
 )";
 

@@ -90,6 +90,32 @@ absl::StatusOr<OpRule> PairwiseRule(const Op& op) {
   return std::move(rule).Build();
 }
 
+// linalg_cross(self, other, dim): of vectors of 3 along a dim.
+Types CrossTypes(const Op& op, Assumptions& assumptions) {
+  TP_ASSIGN_OR_RETURN(TensorType a, TypeOf(op, 0));
+  TP_ASSIGN_OR_RETURN(TensorType b, TypeOf(op, 1));
+  if (a.ndim() != b.ndim()) return OpError(op, "takes equal numbers of dims");
+  TensorType result{Promote(a.dtype, b.dtype), {}};
+  TP_ASSIGN_OR_RETURN(result.dims, Broadcast(op, assumptions, a.dims, b.dims));
+  return std::vector<TensorType>{result};
+}
+
+absl::StatusOr<OpRule> CrossRule(const Op& op) {
+  TP_RETURN_IF_ERROR(CheckRuleInputs(op, 2));
+  const TensorType& result = op.result()->type();
+  TP_ASSIGN_OR_RETURN(int dim, DimAttrOr(op, "dim", result.ndim(), -1));
+  RuleMaker rule(op);
+  for (int d = 0; d < result.ndim(); ++d) {
+    const int factor =
+        d == dim ? rule.Whole(result.dims[d]) : rule.Pass(result.dims[d]);
+    rule.Result(0, d, factor);
+    for (int i = 0; i < 2; ++i)
+      FromEnd(rule, op, i, result.ndim() - d, factor);
+  }
+  rule.Partial("0|1");
+  return std::move(rule).Build();
+}
+
 // cdist(x1 [..., P, M], x2 [..., R, M]): every pair of rows.
 Types CdistTypes(const Op& op, Assumptions& assumptions) {
   TP_ASSIGN_OR_RETURN(TensorType a, TypeOf(op, 0));
@@ -192,6 +218,8 @@ void AddDistanceRows(OpRows& rows) {
   rows.back().saves = "0,1";
   rows.push_back(Row("aten.pairwise_distance", PairwiseRule, PairwiseTypes));
   rows.back().saves = "0,1,result";
+  rows.push_back(Row("aten.linalg_cross", CrossRule, CrossTypes));
+  rows.back().saves = "0,1";
   rows.push_back(Row("aten.cdist", "... p m^, ... r m^ -> ... p r", "-",
                      CdistTypes));
   rows.back().saves = "0,1,result";

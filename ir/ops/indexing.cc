@@ -219,6 +219,38 @@ absl::StatusOr<OpRule> IndexSelectRule(const Op& op) {
   return std::move(rule).Build();
 }
 
+// take(self, index): of all elements, in the index's shape.
+Types TakeTypes(const Op& op, Assumptions&) {
+  TP_ASSIGN_OR_RETURN(TensorType self, TypeOf(op, 0));
+  TP_ASSIGN_OR_RETURN(TensorType index, TypeOf(op, 1));
+  return std::vector<TensorType>{{self.dtype, index.dims}};
+}
+
+absl::StatusOr<OpRule> TakeRule(const Op& op) {
+  TP_RETURN_IF_ERROR(CheckRuleInputs(op, 2));
+  RuleMaker rule(op);
+  rule.WholeOperand(0);
+  const TensorType& index = op.operand(1)->type();
+  for (int d = 0; d < index.ndim(); ++d) {
+    const int factor = rule.Pass(index.dims[d]);
+    rule.Operand(1, d, factor);
+    rule.Result(0, d, factor);
+  }
+  rule.Partial("0");
+  return std::move(rule).Build();
+}
+
+// isin(elements, test_elements): each element on its own.
+Types IsInTypes(const Op& op, Assumptions&) {
+  TP_ASSIGN_OR_RETURN(TensorType elements, TypeOf(op, 0));
+  elements.dtype = DType::kBool;
+  return std::vector<TensorType>{elements};
+}
+
+absl::StatusOr<OpRule> IsInRule(const Op& op) {
+  return RuleExcept(op, {}, "-");
+}
+
 absl::Status CheckGather(const Op& op) {
   TP_ASSIGN_OR_RETURN(TensorType self, TypeOf(op, 0));
   TP_ASSIGN_OR_RETURN(TensorType index, TypeOf(op, 1));
@@ -404,6 +436,10 @@ void AddIndexingRows(OpRows& rows) {
   rows.back().saves = "1";
   rows.push_back(Row("aten.index_select", IndexSelectRule, IndexSelectTypes));
   rows.push_back(Row("aten.gather", GatherRule, GatherTypes));
+  rows.push_back(Row("aten.take", TakeRule, TakeTypes));
+  rows.back().saves = "1";
+  rows.push_back(Row("aten.isin.Tensor_Tensor", IsInRule, IsInTypes));
+  rows.push_back(Row("aten.isin.Tensor_Scalar", IsInRule, IsInTypes));
   rows.push_back(
       Row("aten.take_along_dim", TakeAlongDimRule, TakeAlongDimTypes));
   for (const char* name :

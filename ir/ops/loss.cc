@@ -118,7 +118,9 @@ void AddLossRows(OpRows& rows) {
   for (const char* name :
        {"aten.mse_loss", "aten.l1_loss", "aten.smooth_l1_loss",
         "aten.huber_loss", "aten.binary_cross_entropy",
-        "aten.binary_cross_entropy_with_logits", "aten.kl_div"}) {
+        "aten.binary_cross_entropy_with_logits", "aten.kl_div",
+        "aten.poisson_nll_loss", "aten.soft_margin_loss",
+        "aten.hinge_embedding_loss", "aten.margin_ranking_loss"}) {
     rows.push_back(Row(name, ElementLossRule, ElementLossTypes));
     rows.back().saves = "0,1";
   }

@@ -161,6 +161,10 @@ constexpr Entry kFloatUnary[] = {
     {"erfc", "-", "0"},
     {"reciprocal", "-", "result"},
     {"logit", "-", "0"},
+    {"erfinv", "-", "result"},
+    {"lgamma", "-", "0"},
+    {"digamma", "-", "0"},
+    {"sinc", "-", "0,result"},
     {"deg2rad", "0", "-"},
     {"rad2deg", "0", "-"},
 };
@@ -173,6 +177,8 @@ constexpr Entry kBoolOps[] = {
     {"ne", "-", "-"},          {"lt", "-", "-"},
     {"le", "-", "-"},          {"gt", "-", "-"},
     {"ge", "-", "-"},          {"signbit", "-", "-"},
+    {"isposinf", "-", "-"},    {"isneginf", "-", "-"},
+    {"isclose", "-", "-"},
 };
 
 constexpr Entry kPromoting[] = {
@@ -205,6 +211,10 @@ constexpr Entry kPromoting[] = {
     {"__lshift__", "-", "-"},
     {"__rshift__", "-", "-"},
     {"hypot", "-", "0,1,result"},
+    {"logaddexp", "-", "0,1,result"},
+    {"logaddexp2", "-", "0,1,result"},
+    {"heaviside", "-", "-"},
+    {"nextafter", "-", "-"},
 };
 
 constexpr Entry kTensorsOnly[] = {
@@ -234,7 +244,7 @@ void AddPointwiseRows(OpRows& rows) {
   AddEntries(rows, kBoolOps, PointwiseTypes<ResultKind::kBool>);
   AddEntries(rows, kPromoting, promote);
   AddEntries(rows, kTensorsOnly, TensorsOnlyTypes);
-  for (const char* name : {"aten.atan2", "aten.xlogy"}) {
+  for (const char* name : {"aten.atan2", "aten.xlogy", "aten.copysign"}) {
     rows.push_back(Row(name, "pointwise", "-", to_float));
     rows.back().saves = "0,1";
   }

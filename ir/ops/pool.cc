@@ -100,6 +100,37 @@ Types OutputSizeTypes(const Op& op, Assumptions&) {
   return std::vector<TensorType>{type};
 }
 
+Types OutputSizeWithIndices(const Op& op, Assumptions& assumptions) {
+  TP_ASSIGN_OR_RETURN(std::vector<TensorType> types,
+                      OutputSizeTypes(op, assumptions));
+  types.push_back(types[0]);
+  types[1].dtype = DType::kI64;
+  return types;
+}
+
+// grid_sampler(input [N, C, H, W], grid [N, P, Q, 2]): the input at points
+// that the grid names, also with a third spatial dim.
+Types GridTypes(const Op& op, Assumptions& assumptions) {
+  TP_ASSIGN_OR_RETURN(TensorType type, TypeOf(op, 0));
+  TP_ASSIGN_OR_RETURN(TensorType grid, TypeOf(op, 1));
+  if ((type.ndim() != 4 && type.ndim() != 5) || grid.ndim() != type.ndim()) {
+    return OpError(op, "input and grid must both have 4 or 5 dims");
+  }
+  TP_RETURN_IF_ERROR(SameSize(op, assumptions, type.dims[0], grid.dims[0],
+                              "the batches of input and grid")
+                         .status());
+  for (int d = 2; d < type.ndim(); ++d) type.dims[d] = grid.dims[d - 1];
+  return std::vector<TensorType>{type};
+}
+
+absl::StatusOr<OpRule> GridRule(const Op& op) {
+  TP_RETURN_IF_ERROR(CheckRuleInputs(op, 2));
+  return ParseRule(op.operand(0)->type().ndim() == 5
+                       ? "n c x^ y^ z^, n p q r t^ -> n c p q r"
+                       : "n c x^ y^, n p q t^ -> n c p q",
+                   "0", op);
+}
+
 absl::StatusOr<OpRule> SpatialRule(const Op& op, llvm::StringRef partial) {
   TP_RETURN_IF_ERROR(CheckRuleInputs(op, 1));
   int ndim = op.operand(0)->type().ndim();
@@ -124,13 +155,21 @@ void AddPoolRows(OpRows& rows) {
     rows.push_back(Row("aten.avg_" + suffix, MeanRule, PoolTypes));
     rows.push_back(
         Row("aten.adaptive_avg_" + suffix, MeanRule, OutputSizeTypes));
+    rows.push_back(
+        Row("aten.adaptive_max_" + suffix, MaxRule, OutputSizeWithIndices));
+    rows.back().saves = "0,result";
   }
   for (const char* name :
        {"aten.upsample_nearest1d", "aten.upsample_nearest2d",
-        "aten.upsample_nearest3d", "aten.upsample_bilinear2d",
-        "aten.upsample_bicubic2d"}) {
+        "aten.upsample_nearest3d", "aten._upsample_nearest_exact1d",
+        "aten._upsample_nearest_exact2d", "aten._upsample_nearest_exact3d",
+        "aten.upsample_linear1d", "aten.upsample_bilinear2d",
+        "aten.upsample_trilinear3d", "aten.upsample_bicubic2d",
+        "aten._upsample_bilinear2d_aa", "aten._upsample_bicubic2d_aa"}) {
     rows.push_back(Row(name, MeanRule, OutputSizeTypes));
   }
+  rows.push_back(Row("aten.grid_sampler", GridRule, GridTypes));
+  rows.back().saves = "0,1";
 }
 
 }  // namespace tp

@@ -1,5 +1,7 @@
 // Ops that move pixels between channels, columns and space. Partial sums pass:
 // nothing is multiplied.
+#include <algorithm>
+
 #include "ir/ops/families.h"
 #include "ir/ops/op_util.h"
 
@@ -91,6 +93,93 @@ absl::StatusOr<OpRule> ShuffleRule(const Op& op) {
   on_fine(channel, c);
   for (int factor : {h, r}) on_fine(channel + 1, factor);
   for (int factor : {w, q}) on_fine(channel + 2, factor);
+  rule.Partial("0");
+  return std::move(rule).Build();
+}
+
+constexpr char kGroups[] = "groups";
+
+// channel_shuffle: `n (groups c) ... -> n (c groups) ...`.
+absl::StatusOr<OpRule> ChannelShuffleRule(const Op& op) {
+  TP_RETURN_IF_ERROR(CheckRuleInputs(op, 1));
+  const TensorType& type = op.operand(0)->type();
+  TP_ASSIGN_OR_RETURN(SymExpr groups, IntAttr(op, "groups"));
+  std::optional<SymExpr> channels;
+  if (type.ndim() > 2) channels = ExactDiv(type.dims[1], groups);
+  if (!channels) return ReplicateRule(op);
+  RuleMaker rule(op);
+  for (int d = 0; d < type.ndim(); ++d) {
+    if (d == 1) {
+      const int group = rule.Pass(groups, kGroups);
+      const int channel = rule.Pass(*channels);
+      for (int factor : {group, channel}) rule.Operand(0, d, factor);
+      for (int factor : {channel, group}) rule.Result(0, d, factor);
+      continue;
+    }
+    const int factor = rule.Pass(type.dims[d]);
+    rule.Operand(0, d, factor);
+    rule.Result(0, d, factor);
+  }
+  rule.Partial("0");
+  return std::move(rule).Build();
+}
+
+absl::StatusOr<Value*> LocalizeChannelShuffle(Op& op,
+                                              const LocalizeContext& context,
+                                              Builder&) {
+  if (context.rule->factors[context.sharding.factor].name == kGroups)
+    op.SetAttribute("groups", LocalFactorSize(context));
+  return op.result();
+}
+
+// diagonal(self, offset, dim1, dim2): a new last dim in place of two.
+Types DiagonalTypes(const Op& op, Assumptions& assumptions) {
+  TP_ASSIGN_OR_RETURN(TensorType type, TypeOf(op, 0));
+  TP_ASSIGN_OR_RETURN(int first, DimAttrOr(op, "dim1", type.ndim(), 0));
+  TP_ASSIGN_OR_RETURN(int second, DimAttrOr(op, "dim2", type.ndim(), 1));
+  TP_ASSIGN_OR_RETURN(int64_t offset, ConstIntAttrOr(op, "offset", 0));
+  if (type.ndim() < 2 || first == second) {
+    return OpError(op, "needs two different dims");
+  }
+  const SymExpr rows = type.dims[first] + SymExpr(std::min<int64_t>(offset, 0));
+  const SymExpr columns =
+      type.dims[second] - SymExpr(std::max<int64_t>(offset, 0));
+  TP_ASSIGN_OR_RETURN(
+      bool rows_end, assumptions.Decide(rows, Relation::kLe, columns,
+                                        "aten.diagonal: where it ends",
+                                        op.location()));
+  const SymExpr length = rows_end ? rows : columns;
+  TP_RETURN_IF_ERROR(assumptions.Require(length, Relation::kGe, 0,
+                                         "aten.diagonal: the offset",
+                                         op.location()));
+  Dims dims;
+  for (int d = 0; d < type.ndim(); ++d)
+    if (d != first && d != second) dims.push_back(type.dims[d]);
+  dims.push_back(length);
+  return std::vector<TensorType>{{type.dtype, dims}};
+}
+
+absl::StatusOr<OpRule> DiagonalRule(const Op& op) {
+  TP_RETURN_IF_ERROR(CheckRuleInputs(op, 1));
+  const TensorType& type = op.operand(0)->type();
+  const TensorType& result = op.result()->type();
+  TP_ASSIGN_OR_RETURN(int first, DimAttrOr(op, "dim1", type.ndim(), 0));
+  TP_ASSIGN_OR_RETURN(int second, DimAttrOr(op, "dim2", type.ndim(), 1));
+  if (result.ndim() + 1 != type.ndim() || result.ndim() < 1) {
+    return OpError(op, "has a result of other dims");
+  }
+  RuleMaker rule(op);
+  int next = 0;
+  for (int d = 0; d < type.ndim(); ++d) {
+    if (d == first || d == second) {
+      rule.Operand(0, d, rule.Whole(type.dims[d]));
+      continue;
+    }
+    const int factor = rule.Pass(type.dims[d]);
+    rule.Operand(0, d, factor);
+    rule.Result(0, next++, factor);
+  }
+  rule.Result(0, next, rule.Whole(result.dims[next]));
   rule.Partial("0");
   return std::move(rule).Build();
 }
@@ -243,6 +332,11 @@ void AddRearrangeRows(OpRows& rows) {
   add("aten.col2im", "... (c k^) l^ -> ... c h^ w^", ColumnRule, Col2ImTypes);
   add("aten.unfold", "... s^ ... -> ... n^ ... k^", UnfoldRule, UnfoldTypes);
   rows.back().traits = kView;
+  add("aten.diagonal", "... a^ b^ -> ... l^", DiagonalRule, DiagonalTypes);
+  rows.back().traits = kView;
+  add("aten.channel_shuffle", "n (groups c) ... -> n (c groups) ...",
+      ChannelShuffleRule, SameAsOperand0);
+  rows.back().localize = LocalizeChannelShuffle;
 }
 
 }  // namespace tp

@@ -210,7 +210,8 @@ void AddReductionRows(OpRows& rows) {
   add("amin", min_rule, SameDTypeTypes, "0,result");
   add("max", max_rule, SameDTypeTypes, "0,result");
   add("min", min_rule, SameDTypeTypes, "0,result");
-  for (const char* name : {"max.dim", "min.dim", "median.dim", "mode"}) {
+  for (const char* name : {"max.dim", "min.dim", "median.dim",
+                           "nanmedian.dim", "mode"}) {
     add(name, WholeRule, ValuesAndIndicesTypes, "result");
   }
   add("argmax", WholeRule, FixedTypes<DType::kI64>);
@@ -226,6 +227,8 @@ void AddReductionRows(OpRows& rows) {
   add("std_mean", WholeRule, TwiceTypes, "0,result");
   add("linalg_vector_norm", WholeRule, FloatTypes, "0,result");
   add("norm", WholeRule, FloatTypes, "0,result");
+  add("linalg_norm", WholeRule, FloatTypes, "0,result");
+  add("nanmean", WholeRule, FloatTypes, "0");
   add("cumsum", CumulativeRule<true>, CumulativeTypes);
   add("cumprod", CumulativeRule<false>, CumulativeTypes, "0,result");
   add("logcumsumexp", CumulativeRule<false>, CumulativeTypes, "0,result");

@@ -60,6 +60,10 @@ aten.tanh(f64[N,3])
 aten.sigmoid(f64[N,3])
 aten.erf(f64[N,3])
 aten.erfc(f64[N,3])
+aten.erfinv(f64[N,3]~-0.9..0.9)
+aten.lgamma(f64[N,3]~0.5..3)
+aten.digamma(f64[N,3]~0.5..3)
+aten.sinc(f64[N,3])
 aten.reciprocal(f64[N,3]~0.5..4)
 aten.logit(f64[N,3]~0.1..0.9)
 aten.deg2rad(f64[N,3])
@@ -69,6 +73,8 @@ aten.isinf(f64[N,3])
 aten.isfinite(f64[N,3])
 aten.logical_not(i64[N,3])
 aten.signbit(f64[N,3])
+aten.isposinf(f64[N,3])
+aten.isneginf(f64[N,3])
 aten.clamp(f64[N,3]) {min = -1.0, max = 0.5}
 aten.clamp.Tensor(f64[N,3], f64[3]~-2..-1, f64[N,1]~0..1)
 aten.clamp_min(f64[N,3]) {min = 0.25}
@@ -128,6 +134,12 @@ aten.bitwise_right_shift.Tensor(i64[N,3]~0..99, i64[3])
 aten.__lshift__.Scalar(i64[N,3]) {other = 2}
 aten.__rshift__.Tensor(i64[N,3]~0..99, i64[N,1])
 aten.hypot(f64[N,3], f64[3])
+aten.logaddexp(f64[N,3], f64[3])
+aten.logaddexp2(f64[N,1], f64[N,3])
+aten.heaviside(f64[N,3], f64[3]) ! no-grad LibTorch has no derivative
+aten.nextafter(f64[N,3], f64[N,3]) ! no-grad LibTorch has no derivative
+aten.copysign.Tensor(f64[N,3], f64[3])
+aten.isclose(f64[N,3], f64[3]) {rtol = 0.5}
 aten.atan2(f64[N,3], f64[N,1])
 aten.xlogy.Tensor(f64[N,3], f64[3]~0.1..2)
 aten.logical_and(bool[N,3], bool[3])

@@ -57,6 +57,10 @@ aten.softmax.int(f64[N,7,3]) {dim = 0}
 aten._softmax(f64[N,7]) {dim = 1, half_to_float = false}
 aten.log_softmax.int(f64[N,7]) {dim = 1}
 aten._log_softmax(f64[N,7]) {dim = 0, half_to_float = false}
+aten.nanmedian.dim(f64[N,7]) {dim = 1}
+aten.nanmean(f64[N,7]) {dim = [1]}
+aten.linalg_norm(f64[N,7]) {dim = [1], keepdim = true}
+aten.linalg_norm(f64[N,7])
 aten.histc(f64[N,7]) {bins = 5, min = -2, max = 2}
 aten.sort(f64[N,7]) {dim = 1, descending = true}
 aten.topk(f64[N,7]) {k = 3}
@@ -100,6 +104,10 @@ aten.binary_cross_entropy(f64[N,3]~0.1..0.9, f64[N,3]~0..1, f64[3]~0.5..1) {redu
 aten.binary_cross_entropy_with_logits(f64[N,3], f64[N,3]~0..1) {reduction = 2}
 aten.binary_cross_entropy_with_logits(f64[N,3], f64[N,3]~0..1, f64[3]~0.5..1, f64[N,1]~0.5..1) {reduction = 2}
 aten.kl_div(f64[N,3], f64[N,3]~0.1..1) {reduction = 2}
+aten.poisson_nll_loss(f64[N,3], f64[N,3]~0..4) {log_input = true, full = false, eps = 1e-08, reduction = 2}
+aten.soft_margin_loss(f64[N,3], f64[N,3]) {reduction = 2}
+aten.hinge_embedding_loss(f64[N,3], f64[N,3]) {reduction = 0}
+aten.margin_ranking_loss(f64[N,3], f64[N,3], f64[N,1]) {margin = 0.5, reduction = 2}
 )";
 
 const char kConvolutionSamples[] = R"(
@@ -126,6 +134,9 @@ aten.max_pool3d_with_indices(f64[N,2,4,4,4]) {kernel_size = [2, 2, 2]}
 aten.avg_pool1d(f64[N,4,9]) {kernel_size = [3]}
 aten.avg_pool2d(f64[N,4,7,9]) {kernel_size = [2, 2]}
 aten.avg_pool3d(f64[N,2,4,4,4]) {kernel_size = [2, 2, 2]}
+aten.adaptive_max_pool1d(f64[N,4,9]) {output_size = [3]}
+aten.adaptive_max_pool2d(f64[N,4,7,9]) {output_size = [2, 3]}
+aten.adaptive_max_pool3d(f64[N,2,4,4,4]) {output_size = [2, 2, 2]}
 aten.adaptive_avg_pool1d(f64[N,4,9]) {output_size = [3]}
 aten.adaptive_avg_pool2d(f64[N,4,7,9]) {output_size = [2, 3]}
 aten.adaptive_avg_pool3d(f64[N,2,4,4,4]) {output_size = [2, 2, 2]}
@@ -134,6 +145,15 @@ aten.upsample_nearest2d(f64[N,4,3,3]) {output_size = [5, 6]}
 aten.upsample_nearest3d(f64[N,2,2,2,2]) {output_size = [3, 3, 3]}
 aten.upsample_bilinear2d(f64[N,4,3,3]) {output_size = [5, 6], align_corners = false}
 aten.upsample_bicubic2d(f64[N,4,3,3]) {output_size = [5, 6], align_corners = true}
+aten._upsample_nearest_exact1d(f64[N,4,5]) {output_size = [9]}
+aten._upsample_nearest_exact2d(f64[N,4,3,3]) {output_size = [5, 6]}
+aten._upsample_nearest_exact3d(f64[N,2,2,2,2]) {output_size = [3, 3, 3]}
+aten.upsample_linear1d(f64[N,4,5]) {output_size = [9], align_corners = false}
+aten.upsample_trilinear3d(f64[N,2,2,2,2]) {output_size = [3, 3, 3], align_corners = true}
+aten._upsample_bilinear2d_aa(f64[N,4,5,6]) {output_size = [3, 3], align_corners = false}
+aten._upsample_bicubic2d_aa(f64[N,4,5,6]) {output_size = [3, 3], align_corners = false}
+aten.grid_sampler(f64[N,4,5,6], f64[N,3,2,2]~-1..1) {interpolation_mode = 0, padding_mode = 0, align_corners = false}
+aten.grid_sampler(f64[N,2,3,3,3], f64[N,2,3,2,3]~-1..1) {interpolation_mode = 0, padding_mode = 1, align_corners = true}
 )";
 
 const char kPixelSamples[] = R"(
@@ -146,6 +166,9 @@ aten.col2im(f64[N,12,12]) {output_size = [4, 5], kernel_size = [2, 2], dilation 
 aten.col2im(f64[12,8]) {output_size = [4, 5], kernel_size = [2, 2], dilation = [1, 1], padding = [0, 0], stride = [2, 1]}
 aten.unfold(f64[N,9,3]) {dimension = 1, size = 4, step = 2}
 aten.unfold(f64[2,N]) {dimension = -1, size = 1, step = 1}
+aten.channel_shuffle(f64[N,12,3,2]) {groups = 3}
+aten.diagonal(f64[N,5,7]) {offset = 1, dim1 = 1, dim2 = -1}
+aten.diagonal(f64[5,N,4]) {offset = -2, dim1 = 0, dim2 = 2}
 )";
 
 const char kDistanceSamples[] = R"(
@@ -153,6 +176,8 @@ aten.cosine_similarity(f64[N,7,4], f64[N,1,4]) {dim = -1}
 aten.cosine_similarity(f64[N,7,4], f64[7,4]) {eps = 0.5}
 aten.pairwise_distance(f64[N,7], f64[N,7])
 aten.pairwise_distance(f64[N,4,7], f64[7]) {p = 1.0, keepdim = true}
+aten.linalg_cross(f64[N,3,4], f64[1,3,4]) {dim = 1}
+aten.linalg_cross(f64[N,3], f64[N,3])
 aten.cdist(f64[N,7,4], f64[5,4])
 aten.cdist(f64[2,N,4], f64[2,5,4]) {p = 1.0}
 aten.dist(f64[N,7], f64[N,7])

@@ -151,6 +151,9 @@ aten.index_select(f64[N,7], i64[3]~0..6) {dim = 1}
 aten.index_select(f64[7,3], i64[N]~0..6) {dim = 0}
 aten.gather(f64[N,7], i64[N,3]~0..6) {dim = 1}
 aten.gather(f64[8,7,6], i64[5,3,6]~0..6) {dim = 1}
+aten.take(f64[4,7], i64[N,3]~0..27)
+aten.isin.Tensor_Tensor(i64[N,7], i64[5])
+aten.isin.Tensor_Scalar(i64[N,7]) {test_element = 2}
 aten.take_along_dim(f64[N,7], i64[1,3]~0..6) {dim = 1}
 aten.take_along_dim(f64[N,7], i64[N,3]~0..6) {dim = 1}
 aten.scatter.src(f64[N,7], i64[N,3]~0..6, f64[N,3]) {dim = 1} ! no-grad which of several equal indices wins is not defined

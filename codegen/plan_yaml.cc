@@ -66,10 +66,10 @@ void AddWeights(const Module& planned, const Function& function,
     absl::StrAppend(&text, "  - name: ", Quoted(info.name), "\n");
     for (const std::string& alias : info.aliases)
       absl::StrAppend(&text, "    # also ", Quoted(alias), "\n");
-    absl::StrAppend(&text, "    state: ", StateText(AxisPlacement(*value, 0)),
-                    "\n    type: ", Quoted(ToString(value->type())),
-                    "\n    why: ",
-                    Quoted(WhyOf(function, value, planned.mesh())), "\n");
+    absl::StrAppend(
+        &text, "    state: ", StateText(AxisPlacement(*value, 0)),
+        "\n    type: ", Quoted(ToString(value->type())),
+        "\n    why: ", Quoted(WhyOf(function, value, planned.mesh())), "\n");
   }
 }
 

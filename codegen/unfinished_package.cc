@@ -17,8 +17,7 @@ absl::Status UnfinishedPackage::Create(const fs::path& target) {
   const std::lock_guard<std::mutex> lock(mutex_);
   if (abandoned_) return absl::CancelledError("the package was abandoned");
   target_ = target;
-  path_ =
-      absl::StrCat(target.string(), ".tmp", static_cast<int64_t>(getpid()));
+  path_ = absl::StrCat(target.string(), ".tmp", static_cast<int64_t>(getpid()));
   std::error_code error;
   for (fs::path above = path_.parent_path();
        !above.empty() && !fs::exists(above, error); above = above.parent_path())

@@ -42,8 +42,7 @@ bool IsOutput(const ExampleTensor& tensor) {
 class Binding {
  public:
   Binding(const c10::FunctionSchema& schema, const ImportOptions& options,
-          ImportContext& context, Function& function,
-          ImportedModel& model)
+          ImportContext& context, Function& function, ImportedModel& model)
       : schema_(schema),
         options_(options),
         context_(context),
@@ -366,11 +365,10 @@ class Binding {
       AddArgument(leaf, ToAttribute(value).value_or(Attribute()));
       return value;
     }
-    model_.arguments.push_back(
-        {leaf.label(),
-         leaf.is_given() ? ModelArgument::Kind::kTensor
-                         : ModelArgument::Kind::kAbsent,
-         ""});
+    model_.arguments.push_back({leaf.label(),
+                                leaf.is_given() ? ModelArgument::Kind::kTensor
+                                                : ModelArgument::Kind::kAbsent,
+                                ""});
     if (!leaf.is_given()) return NoneValue{};
     TensorType tensor_type{leaf.given[0]->dtype, {}};
     for (const SymExpr& dim : dims_[index]) tensor_type.dims.push_back(dim);
@@ -491,8 +489,7 @@ class Binding {
 
 absl::StatusOr<std::vector<AbstractValue>> BindInputs(
     const c10::FunctionSchema& schema, const ImportOptions& options,
-    ImportContext& context, Function& function,
-    ImportedModel& model) {
+    ImportContext& context, Function& function, ImportedModel& model) {
   return Binding(schema, options, context, function, model).Run();
 }
 

@@ -21,8 +21,7 @@ namespace tp {
 // that is missing, unknown, or of different kind in two examples.
 absl::StatusOr<std::vector<AbstractValue>> BindInputs(
     const c10::FunctionSchema& schema, const ImportOptions& options,
-    ImportContext& context, Function& function,
-    ImportedModel& model);
+    ImportContext& context, Function& function, ImportedModel& model);
 
 }  // namespace tp
 

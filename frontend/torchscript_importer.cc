@@ -94,10 +94,9 @@ absl::StatusOr<ImportedModel> Import(const std::string& path,
   ImportContext context(*module, *function);
   context.train = options.train;
   ImportedModel model;
-  TP_ASSIGN_OR_RETURN(
-      std::vector<AbstractValue> arguments,
-      BindInputs(method->function().getSchema(), options, context, *function,
-                 model));
+  TP_ASSIGN_OR_RETURN(std::vector<AbstractValue> arguments,
+                      BindInputs(method->function().getSchema(), options,
+                                 context, *function, model));
   WeightTable weights(context, *function, archive->tensors);
   TP_RETURN_IF_ERROR(weights.AddModule(program._ivalue()));
   TP_ASSIGN_OR_RETURN(AbstractValue root,

@@ -70,9 +70,10 @@ struct ImportedModel {
 };
 
 // The errors of CheckArchive; InvalidArgument where the inputs do not fit the
-// model, FailedPrecondition where they do not fit each other (CheckExamples), Unimplemented where the model does something that is not supported:
-// control flow that depends on data, training mode, state, unknown operators
-// (all of them in one message). Errors name the Python line and module.
+// model, FailedPrecondition where they do not fit each other (CheckExamples),
+// Unimplemented where the model does something that is not supported: control
+// flow that depends on data, training mode, state, unknown operators (all of
+// them in one message). Errors name the Python line and module.
 absl::StatusOr<ImportedModel> ImportTorchScript(const std::string& path,
                                                 const ImportOptions& options);
 

@@ -120,8 +120,8 @@ absl::Status PackageManifest::CheckSize(llvm::StringRef name,
                                         uint64_t bytes) const {
   TP_ASSIGN_OR_RETURN(const FileEntry* entry, EntryOf(name));
   if (entry->bytes == bytes) return absl::OkStatus();
-  return Differs(name, absl::StrCat("it has ", bytes, " bytes instead of ",
-                                    entry->bytes));
+  return Differs(
+      name, absl::StrCat("it has ", bytes, " bytes instead of ", entry->bytes));
 }
 
 absl::Status PackageManifest::CheckHash(llvm::StringRef name,

@@ -38,7 +38,8 @@ class Expansion {
  public:
   explicit Expansion(Builder& builder) : builder_(builder) {}
 
-  absl::StatusOr<Value*> Make(const char* name, std::vector<OperandArg> operands,
+  absl::StatusOr<Value*> Make(const char* name,
+                              std::vector<OperandArg> operands,
                               std::vector<NamedAttribute> attributes = {}) {
     TP_ASSIGN_OR_RETURN(Op * op, builder_.Create(name, std::move(operands),
                                                  std::move(attributes)));
@@ -53,10 +54,10 @@ class Expansion {
   absl::StatusOr<Value*> LayerNorm(Value* x, Value* weight, Value* bias,
                                    double eps) {
     const SymExpr width = x->type().dims.back();
-    return Make("aten.layer_norm", {x, weight, bias},
-                {{"normalized_shape", Attribute::Ints(
-                                          llvm::ArrayRef<SymExpr>(width))},
-                 {"eps", eps}});
+    return Make(
+        "aten.layer_norm", {x, weight, bias},
+        {{"normalized_shape", Attribute::Ints(llvm::ArrayRef<SymExpr>(width))},
+         {"eps", eps}});
   }
 
   absl::StatusOr<AttentionResult> Attention(Value* query, Value* key,
@@ -81,13 +82,13 @@ class Expansion {
       result.weights = probabilities;
     }
     TP_ASSIGN_OR_RETURN(context, JoinHeads(context));
-    TP_ASSIGN_OR_RETURN(result.output, Linear(context, weights.out_weight,
-                                              weights.out_bias));
+    TP_ASSIGN_OR_RETURN(result.output,
+                        Linear(context, weights.out_weight, weights.out_bias));
     if (options.need_weights && options.average_weights) {
       TP_ASSIGN_OR_RETURN(
-          Value * sum, Make("aten.sum.dim_IntList", {result.weights},
-                            {{"dim", Attribute::Ints(
-                                         llvm::ArrayRef<int64_t>(1))}}));
+          Value * sum,
+          Make("aten.sum.dim_IntList", {result.weights},
+               {{"dim", Attribute::Ints(llvm::ArrayRef<int64_t>(1))}}));
       TP_ASSIGN_OR_RETURN(result.weights, Make("aten.div.Scalar", {sum},
                                                {{"other", options.heads}}));
     }
@@ -96,9 +97,10 @@ class Expansion {
 
  private:
   // Queries, keys and values, [batch, length, width] each.
-  absl::StatusOr<std::vector<Value*>> Project(
-      Value* query, Value* key, Value* value, const AttentionWeights& weights,
-      const AttentionOptions& options) {
+  absl::StatusOr<std::vector<Value*>> Project(Value* query, Value* key,
+                                              Value* value,
+                                              const AttentionWeights& weights,
+                                              const AttentionOptions& options) {
     const std::vector<int64_t> thirds(3, options.width);
     auto split = [&](Value* whole, int64_t dim) {
       return builder_.Create(
@@ -108,8 +110,8 @@ class Expansion {
     };
     std::vector<Value*> parts;
     if (query == key && key == value) {
-      TP_ASSIGN_OR_RETURN(
-          Value * all, Linear(query, weights.qkv_weight, weights.qkv_bias));
+      TP_ASSIGN_OR_RETURN(Value * all,
+                          Linear(query, weights.qkv_weight, weights.qkv_bias));
       TP_ASSIGN_OR_RETURN(Op * three, split(all, 2));
       for (int i = 0; i < 3; ++i) parts.push_back(three->result(i));
       return parts;
@@ -139,9 +141,8 @@ class Expansion {
   }
 
   absl::StatusOr<Value*> JoinHeads(Value* x) {
-    TP_ASSIGN_OR_RETURN(
-        Value * moved,
-        Make("aten.transpose.int", {x}, {{"dim0", 1}, {"dim1", 2}}));
+    TP_ASSIGN_OR_RETURN(Value * moved, Make("aten.transpose.int", {x},
+                                            {{"dim0", 1}, {"dim1", 2}}));
     const Dims& dims = moved->type().dims;
     const Dims shape = {dims[0], dims[1], dims[2] * dims[3]};
     return Make("aten.reshape", {moved}, {{"shape", Attribute::Ints(shape)}});
@@ -168,9 +169,8 @@ class Expansion {
         }
       }
       TP_ASSIGN_OR_RETURN(
-          scores,
-          Make("aten.masked_fill.Scalar", {scores, mask},
-               {{"value", -std::numeric_limits<double>::infinity()}}));
+          scores, Make("aten.masked_fill.Scalar", {scores, mask},
+                       {{"value", -std::numeric_limits<double>::infinity()}}));
     }
     return Make("aten.softmax.int", {scores}, {{"dim", -1}});
   }
@@ -189,8 +189,8 @@ absl::StatusOr<std::vector<Value*>> ExpandAttention(const Op& op,
   options.mask_type = op.IntOr("mask_type", kFullMask);
   options.need_weights = op.BoolOr("need_weights", true);
   options.average_weights = op.BoolOr("average_attn_weights", true);
-  const AttentionWeights weights = {op.operand(3), op.operand(4),
-                                    op.operand(5), op.operand(6)};
+  const AttentionWeights weights = {op.operand(3), op.operand(4), op.operand(5),
+                                    op.operand(6)};
   TP_ASSIGN_OR_RETURN(
       AttentionResult result,
       Expansion(builder).Attention(op.operand(0), op.operand(1), op.operand(2),
@@ -219,8 +219,8 @@ absl::StatusOr<std::vector<Value*>> ExpandEncoderLayer(const Op& op,
   options.heads = op.IntOr("num_heads", 1);
   options.mask = op.operand_or_null(13);
   options.mask_type = op.IntOr("mask_type", kFullMask);
-  const AttentionWeights weights = {op.operand(1), op.operand(2),
-                                    op.operand(3), op.operand(4)};
+  const AttentionWeights weights = {op.operand(1), op.operand(2), op.operand(3),
+                                    op.operand(4)};
   const bool norm_first = op.BoolOr("norm_first", false);
   const double eps = op.FloatOr("eps", 1e-5);
   auto norm = [&](Value* x, int operand) {
@@ -244,9 +244,9 @@ absl::StatusOr<std::vector<Value*>> ExpandEncoderLayer(const Op& op,
     TP_ASSIGN_OR_RETURN(x, norm(x, 7));
   }
   TP_ASSIGN_OR_RETURN(x, expand.Linear(x, op.operand(9), op.operand(10)));
-  TP_ASSIGN_OR_RETURN(x, expand.Make(op.BoolOr("use_gelu", false) ? "aten.gelu"
-                                                                  : "aten.relu",
-                                     {x}));
+  TP_ASSIGN_OR_RETURN(
+      x, expand.Make(op.BoolOr("use_gelu", false) ? "aten.gelu" : "aten.relu",
+                     {x}));
   TP_ASSIGN_OR_RETURN(x, expand.Linear(x, op.operand(11), op.operand(12)));
   TP_ASSIGN_OR_RETURN(x, expand.Make("aten.add.Tensor", {x, residual}));
   if (!norm_first) {
@@ -260,8 +260,12 @@ enum Reduction : int64_t { kMean = 1, kSum = 2 };
 // Whether a loss compares elements, and is averaged over all of them.
 bool IsElementLoss(const Op& op) {
   static constexpr llvm::StringLiteral kNames[] = {
-      "aten.mse_loss",   "aten.l1_loss", "aten.smooth_l1_loss",
-      "aten.huber_loss", "aten.kl_div",  "aten.binary_cross_entropy",
+      "aten.mse_loss",
+      "aten.l1_loss",
+      "aten.smooth_l1_loss",
+      "aten.huber_loss",
+      "aten.kl_div",
+      "aten.binary_cross_entropy",
       "aten.binary_cross_entropy_with_logits"};
   return llvm::any_of(kNames,
                       [&](llvm::StringRef name) { return op.Is(name); });
@@ -277,18 +281,16 @@ bool IsClassLoss(const Op& op) {
 absl::StatusOr<Value*> CountedExamples(const Op& op, Expansion& expand) {
   Value* target = op.operand(1);
   Value* weight = op.operand_or_null(2);
-  TP_ASSIGN_OR_RETURN(
-      Value * counted,
-      expand.Make("aten.ne.Scalar", {target},
-                  {{"other", op.IntOr("ignore_index", -100)}}));
+  TP_ASSIGN_OR_RETURN(Value * counted,
+                      expand.Make("aten.ne.Scalar", {target},
+                                  {{"other", op.IntOr("ignore_index", -100)}}));
   if (weight != nullptr) {
     TP_ASSIGN_OR_RETURN(Value * classes,
                         expand.Make("aten.where.ScalarOther", {counted, target},
                                     {{"other", 0}}));
-    TP_ASSIGN_OR_RETURN(
-        Value * weights,
-        expand.Make("aten.index.Tensor",
-                    {weight, std::vector<Value*>{classes}}));
+    TP_ASSIGN_OR_RETURN(Value * weights,
+                        expand.Make("aten.index.Tensor",
+                                    {weight, std::vector<Value*>{classes}}));
     TP_ASSIGN_OR_RETURN(counted,
                         expand.Make("aten.mul.Tensor", {weights, counted}));
   }
@@ -315,8 +317,8 @@ absl::StatusOr<std::vector<Value*>> ExpandMeanLoss(const Op& op,
   Value* mean = nullptr;
   if (IsClassLoss(op) && !IsFloatingPoint(op.operand(1)->type().dtype)) {
     TP_ASSIGN_OR_RETURN(Value * count, CountedExamples(op, expand));
-    TP_ASSIGN_OR_RETURN(
-        mean, expand.Make("aten.div.Tensor", {sum->result(), count}));
+    TP_ASSIGN_OR_RETURN(mean,
+                        expand.Make("aten.div.Tensor", {sum->result(), count}));
   } else {
     // Class probabilities are averaged over examples.
     const TensorType& type = op.operand(0)->type();

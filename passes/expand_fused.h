@@ -17,8 +17,7 @@ namespace tp {
 //
 // One value per result that replaces it, built in canonical spelling. Empty
 // for every other op.
-absl::StatusOr<std::vector<Value*>> ExpandFused(const Op& op,
-                                                Builder& builder);
+absl::StatusOr<std::vector<Value*>> ExpandFused(const Op& op, Builder& builder);
 
 }  // namespace tp
 

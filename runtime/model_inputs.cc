@@ -29,9 +29,11 @@ std::optional<double> NumberOf(const std::string& text) {
 absl::Status OtherValue(const ModelArgument& argument,
                         const std::string& value) {
   return absl::FailedPreconditionError(absl::StrCat(
-      "argument '", argument.name, "' is ", value, ", but the package was "
-      "compiled for ", argument.name, " = ", argument.value,
-      "; compile another one with --arg ", argument.name, "=", value));
+      "argument '", argument.name, "' is ", value,
+      ", but the package was "
+      "compiled for ",
+      argument.name, " = ", argument.value, "; compile another one with --arg ",
+      argument.name, "=", value));
 }
 
 }  // namespace
@@ -51,9 +53,11 @@ absl::StatusOr<NamedTensors> ProgramInputs(
         break;
       case ModelArgument::Kind::kScalar: {
         if (tensor.numel() != 1)
-          return absl::InvalidArgumentError(absl::StrCat(
-              "argument '", argument->name, "' is a scalar: give a tensor of "
-              "one element, not of ", tensor.numel()));
+          return absl::InvalidArgumentError(
+              absl::StrCat("argument '", argument->name,
+                           "' is a scalar: give a tensor of "
+                           "one element, not of ",
+                           tensor.numel()));
         const double value = tensor.item().toDouble();
         if (NumberOf(argument->value) != value)
           return OtherValue(*argument, absl::StrCat(value));
@@ -61,7 +65,8 @@ absl::StatusOr<NamedTensors> ProgramInputs(
       }
       case ModelArgument::Kind::kAbsent:
         return absl::FailedPreconditionError(absl::StrCat(
-            "argument '", argument->name, "' was not given when the package "
+            "argument '", argument->name,
+            "' was not given when the package "
             "was compiled, so its program does without; compile another one "
             "with it"));
     }

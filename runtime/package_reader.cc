@@ -59,8 +59,7 @@ class Reader {
 
  private:
   absl::Status ReadManifest() {
-    TP_ASSIGN_OR_RETURN(manifest_,
-                        PackageManifest::Read(package_.directory));
+    TP_ASSIGN_OR_RETURN(manifest_, PackageManifest::Read(package_.directory));
     const json::Object& manifest = manifest_->root();
     package_.tool_version =
         manifest.getString("tool_version").value_or("").str();
@@ -83,7 +82,8 @@ class Reader {
 
   absl::Status ReadMesh(const json::Object& manifest) {
     const json::Array* axes = manifest.getArray("mesh");
-    if (axes == nullptr || axes->empty()) return manifest_->Bad("'mesh' is missing");
+    if (axes == nullptr || axes->empty())
+      return manifest_->Bad("'mesh' is missing");
     std::vector<MeshAxis> list;
     int64_t ranks = 1;
     for (const json::Value& value : *axes) {
@@ -91,10 +91,12 @@ class Reader {
       auto name = axis ? axis->getString("name") : std::nullopt;
       auto size = axis ? axis->getInteger("size") : std::nullopt;
       if (!name || !size || *size < 1 || *size > 1024) {
-        return manifest_->Bad("an axis of 'mesh' needs a name and a size of 1 to 1024");
+        return manifest_->Bad(
+            "an axis of 'mesh' needs a name and a size of 1 to 1024");
       }
       ranks *= *size;
-      if (ranks > 1024) return manifest_->Bad("the mesh has more than 1024 ranks");
+      if (ranks > 1024)
+        return manifest_->Bad("the mesh has more than 1024 ranks");
       list.push_back({name->str(), *size});
     }
     package_.mesh = Mesh(std::move(list));
@@ -130,9 +132,9 @@ class Reader {
                                       : "no rank"));
     }
     if (!(module->mesh() == package_.mesh)) {
-      return manifest_->Differs(name,
-                     absl::StrCat("its mesh is ", module->mesh().ToString(),
-                                  ", not ", package_.mesh.ToString()));
+      return manifest_->Differs(
+          name, absl::StrCat("its mesh is ", module->mesh().ToString(),
+                             ", not ", package_.mesh.ToString()));
     }
     package_.programs[rank] = std::move(module);
     return absl::OkStatus();

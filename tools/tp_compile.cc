@@ -95,8 +95,8 @@ struct Options {
   CommonOptions common;
 };
 
-constexpr ToolText kTool = {
-    "tp-compile", kUsage, TP_VERSION " (LibTorch " TP_TORCH_VERSION ")"};
+constexpr ToolText kTool = {"tp-compile", kUsage,
+                            TP_VERSION " (LibTorch " TP_TORCH_VERSION ")"};
 
 absl::Status ParseMesh(const std::string& tp, Options& options) {
   int ranks = 2;

@@ -93,14 +93,14 @@ absl::Status ParseOptions(int argc, char** argv, Options& options) {
   line.Switch("--list-passes", &options.list_passes);
   line.Switch("--show-rules", &options.show_rules);
   line.Switch("--markdown", &options.markdown);
-  TP_RETURN_IF_ERROR(line.ParseCommon(argc, argv, "FILE", /*required=*/false,
-                                      options.common));
+  TP_RETURN_IF_ERROR(
+      line.ParseCommon(argc, argv, "FILE", /*required=*/false, options.common));
   if (options.common.answers()) return absl::OkStatus();
   options.input = options.common.positional;
   for (const std::string& list : passes)
     TP_RETURN_IF_ERROR(AddPasses(list, options.passes));
-  if (!rank.empty() && (!absl::SimpleAtoi(rank, &options.rank) ||
-                        options.rank < 0))
+  if (!rank.empty() &&
+      (!absl::SimpleAtoi(rank, &options.rank) || options.rank < 0))
     return absl::InvalidArgumentError(
         absl::StrCat("--rank=", rank, " is not a rank"));
   if (options.input.empty() && !options.list_passes && !options.show_rules)

@@ -95,8 +95,8 @@ struct Options {
   SessionOptions session;
 };
 
-constexpr ToolText kTool = {
-    "tp-run", kUsage, TP_VERSION " (LibTorch " TP_TORCH_VERSION ")"};
+constexpr ToolText kTool = {"tp-run", kUsage,
+                            TP_VERSION " (LibTorch " TP_TORCH_VERSION ")"};
 
 absl::Status ParseOptions(int argc, char** argv, Options& options) {
   CommandLine line;
@@ -395,7 +395,8 @@ absl::StatusOr<ExitCode> Run(const Options& options) {
   }
   bool passed = true;
   if (!options.verify.empty()) {
-    TP_ASSIGN_OR_RETURN(passed, CompareWithModel(options, given, arguments, outputs));
+    TP_ASSIGN_OR_RETURN(passed,
+                        CompareWithModel(options, given, arguments, outputs));
   }
   if (!options.expect.empty()) {
     TP_ASSIGN_OR_RETURN(bool good, CompareWithFile(options, outputs));
@@ -433,7 +434,8 @@ int Main(int argc, char** argv) {
     if (command == "train") return TrainMain(argc - 1, argv + 1);
     if (command == "generate" || command == "calibrate")
       return Fail(kTool, absl::UnimplementedError(absl::StrCat(
-          "'", command, "' is not there yet in version ", TP_VERSION)));
+                             "'", command, "' is not there yet in version ",
+                             TP_VERSION)));
   }
   Options options;
   const absl::Status parsed = ParseOptions(argc, argv, options);

@@ -33,8 +33,10 @@ absl::StatusOr<Conv> ConvOf(const Op& op) {
   const Dims ones(conv.spatial, SymExpr(1));
   const Dims zeros(conv.spatial, SymExpr(0));
   if (conv.groups < 1) return OpError(op, "groups must be positive");
-  TP_ASSIGN_OR_RETURN(conv.stride, PerDimAttrOr(op, "stride", conv.spatial, ones));
-  TP_ASSIGN_OR_RETURN(conv.dilation, PerDimAttrOr(op, "dilation", conv.spatial, ones));
+  TP_ASSIGN_OR_RETURN(conv.stride,
+                      PerDimAttrOr(op, "stride", conv.spatial, ones));
+  TP_ASSIGN_OR_RETURN(conv.dilation,
+                      PerDimAttrOr(op, "dilation", conv.spatial, ones));
   TP_ASSIGN_OR_RETURN(conv.output_padding,
                       PerDimAttrOr(op, "output_padding", conv.spatial, zeros));
   const Attribute* padding = op.attribute("padding");
@@ -45,7 +47,8 @@ absl::StatusOr<Conv> ConvOf(const Op& op) {
     }
     conv.pads = zeros;
   } else {
-    TP_ASSIGN_OR_RETURN(conv.pads, PerDimAttrOr(op, "padding", conv.spatial, zeros));
+    TP_ASSIGN_OR_RETURN(conv.pads,
+                        PerDimAttrOr(op, "padding", conv.spatial, zeros));
   }
   return conv;
 }
@@ -145,8 +148,8 @@ absl::StatusOr<Value*> LocalizeConv(Op& op, const LocalizeContext& context,
 void AddConvRows(OpRows& rows) {
   for (const char* name :
        {"aten.convolution", "aten._convolution", "aten.conv1d", "aten.conv2d",
-        "aten.conv3d", "aten._convolution_mode", "aten.conv_transpose1d", "aten.conv_transpose2d",
-        "aten.conv_transpose3d"}) {
+        "aten.conv3d", "aten._convolution_mode", "aten.conv_transpose1d",
+        "aten.conv_transpose2d", "aten.conv_transpose3d"}) {
     rows.push_back(Row(name, ConvRule, ConvTypes));
     rows.back().saves = "0,1";
     rows.back().localize = LocalizeConv;

@@ -109,8 +109,7 @@ absl::StatusOr<OpRule> CrossRule(const Op& op) {
     const int factor =
         d == dim ? rule.Whole(result.dims[d]) : rule.Pass(result.dims[d]);
     rule.Result(0, d, factor);
-    for (int i = 0; i < 2; ++i)
-      FromEnd(rule, op, i, result.ndim() - d, factor);
+    for (int i = 0; i < 2; ++i) FromEnd(rule, op, i, result.ndim() - d, factor);
   }
   rule.Partial("0|1");
   return std::move(rule).Build();
@@ -128,9 +127,9 @@ Types CdistTypes(const Op& op, Assumptions& assumptions) {
   llvm::ArrayRef<SymExpr> batch_a = a.dims;
   llvm::ArrayRef<SymExpr> batch_b = b.dims;
   TensorType result{a.dtype, {}};
-  TP_ASSIGN_OR_RETURN(result.dims,
-                      Broadcast(op, assumptions, batch_a.drop_back(2),
-                                batch_b.drop_back(2)));
+  TP_ASSIGN_OR_RETURN(
+      result.dims,
+      Broadcast(op, assumptions, batch_a.drop_back(2), batch_b.drop_back(2)));
   result.dims.push_back(a.dims[a.ndim() - 2]);
   result.dims.push_back(b.dims[b.ndim() - 2]);
   return std::vector<TensorType>{result};
@@ -220,8 +219,8 @@ void AddDistanceRows(OpRows& rows) {
   rows.back().saves = "0,1,result";
   rows.push_back(Row("aten.linalg_cross", CrossRule, CrossTypes));
   rows.back().saves = "0,1";
-  rows.push_back(Row("aten.cdist", "... p m^, ... r m^ -> ... p r", "-",
-                     CdistTypes));
+  rows.push_back(
+      Row("aten.cdist", "... p m^, ... r m^ -> ... p r", "-", CdistTypes));
   rows.back().saves = "0,1,result";
   rows.push_back(Row("aten.dist", DistRule, DistTypes));
   rows.back().saves = "0,1,result";

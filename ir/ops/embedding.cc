@@ -124,12 +124,12 @@ Types OneHotTypes(const Op& op, Assumptions&) {
 }  // namespace
 
 void AddEmbeddingRows(OpRows& rows) {
-  rows.push_back(
-      Row("aten.embedding", kEmbeddingRule, "0", EmbeddingTypes));
+  rows.push_back(Row("aten.embedding", kEmbeddingRule, "0", EmbeddingTypes));
   rows.back().rule_fn = EmbeddingRule;
   rows.back().saves = "1";
   rows.back().localize = LocalizeEmbedding;
-  rows.push_back(Row("aten.embedding_bag", EmbeddingBagRule, EmbeddingBagTypes));
+  rows.push_back(
+      Row("aten.embedding_bag", EmbeddingBagRule, EmbeddingBagTypes));
   rows.back().saves = "1,2";
   rows.push_back(Row("aten.one_hot", "... -> ... c^", "-", OneHotTypes));
 }

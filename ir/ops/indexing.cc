@@ -152,9 +152,8 @@ absl::StatusOr<PutPlan> PlanPut(const Op& op) {
     plan.index_ndim = std::max(plan.index_ndim, mask ? 1 : type->ndim());
   }
   if (next > self.ndim()) return OpError(op, "more indices than dims");
-  if (!plan.indexed.empty() &&
-      plan.indexed.back() - plan.indexed.front() + 1 ==
-          static_cast<int>(plan.indexed.size())) {
+  if (!plan.indexed.empty() && plan.indexed.back() - plan.indexed.front() + 1 ==
+                                   static_cast<int>(plan.indexed.size())) {
     plan.position = plan.indexed.front();
   }
   return plan;
@@ -175,7 +174,8 @@ absl::StatusOr<OpRule> IndexPutRule(const Op& op) {
   std::vector<int> written;  // factors of what the values are broadcast to
   for (int d = 0; d < self.ndim(); ++d) {
     const bool whole = llvm::is_contained(plan.indexed, d);
-    const int factor = whole ? rule.Whole(self.dims[d]) : rule.Pass(self.dims[d]);
+    const int factor =
+        whole ? rule.Whole(self.dims[d]) : rule.Pass(self.dims[d]);
     rule.Operand(0, d, factor);
     rule.Result(0, d, factor);
     if (!whole) written.push_back(factor);

@@ -129,7 +129,8 @@ absl::StatusOr<OpRule> InstanceNormRule(const Op& op) {
   RuleMaker rule(op);
   for (int d = 0; d < type.ndim(); ++d) {
     const bool pass = d == 1 || (d == 0 && !updates);
-    const int factor = pass ? rule.Pass(type.dims[d]) : rule.Whole(type.dims[d]);
+    const int factor =
+        pass ? rule.Pass(type.dims[d]) : rule.Whole(type.dims[d]);
     rule.Operand(0, d, factor);
     rule.Result(0, d, factor);
     for (int i = 1; d == 1 && i < op.num_operands(); ++i)

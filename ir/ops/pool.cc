@@ -21,10 +21,10 @@ Types PoolTypes(const Op& op, Assumptions& assumptions) {
   if (type.ndim() < spatial + 1) return OpError(op, "has too few dims");
   TP_ASSIGN_OR_RETURN(Dims kernel, PerDimAttr(op, "kernel_size", spatial));
   TP_ASSIGN_OR_RETURN(Dims stride, PerDimAttrOr(op, "stride", spatial, kernel));
-  TP_ASSIGN_OR_RETURN(Dims padding,
-                      PerDimAttrOr(op, "padding", spatial, Dims(spatial, SymExpr(0))));
-  TP_ASSIGN_OR_RETURN(Dims dilation,
-                      PerDimAttrOr(op, "dilation", spatial, Dims(spatial, SymExpr(1))));
+  TP_ASSIGN_OR_RETURN(Dims padding, PerDimAttrOr(op, "padding", spatial,
+                                                 Dims(spatial, SymExpr(0))));
+  TP_ASSIGN_OR_RETURN(Dims dilation, PerDimAttrOr(op, "dilation", spatial,
+                                                  Dims(spatial, SymExpr(1))));
   TP_ASSIGN_OR_RETURN(bool ceil_mode, BoolAttrOr(op, "ceil_mode", false));
   for (int i = 0; i < spatial; ++i) {
     SymExpr& size = type.dims[type.ndim() - spatial + i];

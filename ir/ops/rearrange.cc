@@ -52,8 +52,8 @@ Types ShuffleTypes(const Op& op, Assumptions&) {
   TensorType result{op.operand(0)->type().dtype, shuffle.batch};
   const SymExpr& scale = shuffle.scale;
   if (op.Is("aten.pixel_shuffle")) {
-    result.dims.append({shuffle.channels, shuffle.height * scale,
-                        shuffle.width * scale});
+    result.dims.append(
+        {shuffle.channels, shuffle.height * scale, shuffle.width * scale});
   } else {
     result.dims.append(
         {shuffle.channels * scale * scale, shuffle.height, shuffle.width});
@@ -145,13 +145,12 @@ Types DiagonalTypes(const Op& op, Assumptions& assumptions) {
   const SymExpr columns =
       type.dims[second] - SymExpr(std::max<int64_t>(offset, 0));
   TP_ASSIGN_OR_RETURN(
-      bool rows_end, assumptions.Decide(rows, Relation::kLe, columns,
-                                        "aten.diagonal: where it ends",
-                                        op.location()));
+      bool rows_end,
+      assumptions.Decide(rows, Relation::kLe, columns,
+                         "aten.diagonal: where it ends", op.location()));
   const SymExpr length = rows_end ? rows : columns;
-  TP_RETURN_IF_ERROR(assumptions.Require(length, Relation::kGe, 0,
-                                         "aten.diagonal: the offset",
-                                         op.location()));
+  TP_RETURN_IF_ERROR(assumptions.Require(
+      length, Relation::kGe, 0, "aten.diagonal: the offset", op.location()));
   Dims dims;
   for (int d = 0; d < type.ndim(); ++d)
     if (d != first && d != second) dims.push_back(type.dims[d]);
@@ -228,8 +227,8 @@ Types Col2ImTypes(const Op& op, Assumptions& assumptions) {
   TP_ASSIGN_OR_RETURN(Dims sizes, PerDimAttr(op, "output_size", 2));
   TP_ASSIGN_OR_RETURN(Dims kernel, PerDimAttr(op, "kernel_size", 2));
   TP_ASSIGN_OR_RETURN(Dims steps, Steps(op, assumptions, sizes));
-  TP_RETURN_IF_ERROR(SameSize(op, assumptions, type.dims.back(),
-                              Product(steps), "columns and output_size")
+  TP_RETURN_IF_ERROR(SameSize(op, assumptions, type.dims.back(), Product(steps),
+                              "columns and output_size")
                          .status());
   const SymExpr& rows = type.dims[type.ndim() - 2];
   std::optional<SymExpr> channels = ExactDiv(rows, Product(kernel));
@@ -286,9 +285,8 @@ Types UnfoldTypes(const Op& op, Assumptions& assumptions) {
   if (type.ndim() == 0) return OpError(op, "a 0-dim tensor has no windows");
   if (step == SymExpr(0)) return OpError(op, "step must be positive");
   const SymExpr room = type.dims[dim] - size;
-  TP_RETURN_IF_ERROR(
-      assumptions.Require(room, Relation::kGe, 0,
-                          "aten.unfold: the window fits", op.location()));
+  TP_RETURN_IF_ERROR(assumptions.Require(
+      room, Relation::kGe, 0, "aten.unfold: the window fits", op.location()));
   type.dims[dim] = FloorDiv(room, step) + SymExpr(1);
   type.dims.push_back(size);
   return std::vector<TensorType>{type};

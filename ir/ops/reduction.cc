@@ -210,8 +210,8 @@ void AddReductionRows(OpRows& rows) {
   add("amin", min_rule, SameDTypeTypes, "0,result");
   add("max", max_rule, SameDTypeTypes, "0,result");
   add("min", min_rule, SameDTypeTypes, "0,result");
-  for (const char* name : {"max.dim", "min.dim", "median.dim",
-                           "nanmedian.dim", "mode"}) {
+  for (const char* name :
+       {"max.dim", "min.dim", "median.dim", "nanmedian.dim", "mode"}) {
     add(name, WholeRule, ValuesAndIndicesTypes, "result");
   }
   add("argmax", WholeRule, FixedTypes<DType::kI64>);

@@ -162,9 +162,9 @@ absl::StatusOr<ShardCall> ThreadsCommunicator::MakeShardCall(
   call.sizes[0] = layout.outer;
   call.sizes[1] = layout.factor;
   call.sizes[2] = layout.inner;
-  absl::Status status = CheckedProduct(
-      {layout.outer, layout.factor, layout.inner, element_bytes},
-      &result.whole_bytes);
+  absl::Status status =
+      CheckedProduct({layout.outer, layout.factor, layout.inner, element_bytes},
+                     &result.whole_bytes);
   if (status.ok()) status = CheckExtents(layout.factor, layout.extents, size());
   if (!status.ok()) return Refuse(call, site, status);
   call.extents = ExtentsFingerprint(layout.factor, layout.extents, size());
@@ -202,8 +202,7 @@ absl::Status ThreadsCommunicator::AllGather(const ShardLayout& layout,
   const int64_t largest = LargestExtent(layout.factor, layout.extents, size()) *
                           layout.outer * inner_bytes;
   const RoundBuffers buffers = {local, shard.shard_bytes, global,
-                                shard.whole_bytes,
-                                largest <= kMaxStagedBytes};
+                                shard.whole_bytes, largest <= kMaxStagedBytes};
   TP_RETURN_IF_ERROR(Enter(call, site, buffers));
   const int64_t row_bytes = layout.factor * inner_bytes;
   const int64_t block_rows =
@@ -233,9 +232,8 @@ absl::Status ThreadsCommunicator::ReduceScatter(const ShardLayout& layout,
   call.kind = CollectiveKind::kReduceScatter;
   call.dtype = dtype;
   call.op = op;
-  TP_ASSIGN_OR_RETURN(
-      const ShardCall shard,
-      MakeShardCall(call, layout, local, partial_global, site));
+  TP_ASSIGN_OR_RETURN(const ShardCall shard,
+                      MakeShardCall(call, layout, local, partial_global, site));
   call = shard.call;
   const Part mine = shard.mine;
   const int64_t inner_bytes = shard.inner_bytes;

@@ -352,7 +352,8 @@ std::vector<FactorSharding> SplitsOf(const OpRule& rule) {
       if (!factor.one_range) splits.push_back({f, {part, size / part, 1}});
       splits.push_back({f, {1, size / part, part}});
     }
-    if (size % 4 == 0 && size > 4 && !factor.one_range) splits.push_back({f, {2, size / 4, 2}});
+    if (size % 4 == 0 && size > 4 && !factor.one_range)
+      splits.push_back({f, {2, size / 4, 2}});
   }
   return splits;
 }

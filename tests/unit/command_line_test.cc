@@ -26,9 +26,8 @@ Outcome Run(std::vector<std::string> arguments, bool required = true) {
   for (std::string& argument : arguments) argv.push_back(argument.data());
   CommandLine line;
   line.Switch("--fast", &outcome.fast);
-  outcome.status =
-      line.ParseCommon(static_cast<int>(argv.size()), argv.data(), "thing",
-                       required, outcome.common);
+  outcome.status = line.ParseCommon(static_cast<int>(argv.size()), argv.data(),
+                                    "thing", required, outcome.common);
   ::testing::internal::CaptureStdout();
   ::testing::internal::CaptureStderr();
   outcome.answer = AnswerCommon(kTool, outcome.status, outcome.common);

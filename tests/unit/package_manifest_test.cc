@@ -61,9 +61,8 @@ TEST_F(PackageManifestTest, OtherTextsAreNoManifest) {
   EXPECT_TRUE(IsPackageManifest(
       R"({"format_version":9,"schedule_sha256":"0","files":{}})"));
   EXPECT_FALSE(IsPackageManifest(R"({"name":"my app","icons":[]})"));
-  for (const std::string& text :
-       {std::string("{"), std::string("[1]"), std::string(),
-        std::string(100000, '[')}) {
+  for (const std::string& text : {std::string("{"), std::string("[1]"),
+                                  std::string(), std::string(100000, '[')}) {
     EXPECT_FALSE(IsPackageManifest(text)) << text.substr(0, 9);
     Write("manifest.json", text);
     EXPECT_EQ(PackageManifest::Read(folder_).status().code(),

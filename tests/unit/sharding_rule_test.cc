@@ -110,9 +110,8 @@ TEST(ParseRuleTest, AbsentAndUndescribedOperands) {
   EXPECT_EQ(TestOp({}, {"4,5"}).Text("-> a b"), "-> a b {a=4, b=5}");
   EXPECT_EQ(TestOp({"4,5"}, {""}).Text("a+ b+ ->"), "a+ b+ -> {a=4, b=5}");
   EXPECT_EQ(TestOp({"none"}, {"3"}).Text("a -> n"), "_ -> n {n=3}");
-  EXPECT_EQ(
-      TestOp({"4,5"}, {"4,5"}).Rule("a b, b -> a b").status().code(),
-      absl::StatusCode::kInvalidArgument);
+  EXPECT_EQ(TestOp({"4,5"}, {"4,5"}).Rule("a b, b -> a b").status().code(),
+            absl::StatusCode::kInvalidArgument);
 }
 
 TEST(ParseRuleTest, Reductions) {

@@ -61,8 +61,7 @@ TEST_F(UnfinishedPackageTest, AbandonLeavesNothingAndStopsTheWriter) {
   // A writer that does not know yet.
   EXPECT_FALSE(WriteTextFile((path / "file").string(), "text").ok());
   EXPECT_EQ(package.Install().code(), absl::StatusCode::kCancelled);
-  EXPECT_EQ(package.Create(folder_ / "c").code(),
-            absl::StatusCode::kCancelled);
+  EXPECT_EQ(package.Create(folder_ / "c").code(), absl::StatusCode::kCancelled);
   EXPECT_THAT(Names(), IsEmpty());
 }
 

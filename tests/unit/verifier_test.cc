@@ -185,9 +185,8 @@ TEST_F(VerifierTest, OperandCountsFitRules) {
 TEST_F(VerifierTest, TooFewOperandsDoNotFitRulesEither) {
   builder_.CreateTyped("aten.mm", {x_}, {}, {Type({4, 6})});
   EXPECT_EQ(Verify(module_).code(), absl::StatusCode::kInvalidArgument);
-  EXPECT_THAT(Message(),
-              AllOf(HasSubstr("aten.mm"), HasSubstr("m.py:3 in mlp"),
-                    HasSubstr("1 operands where the op takes 2")));
+  EXPECT_THAT(Message(), AllOf(HasSubstr("aten.mm"), HasSubstr("m.py:3 in mlp"),
+                               HasSubstr("1 operands where the op takes 2")));
 }
 
 TEST_F(VerifierTest, SizesAreNotNegative) {

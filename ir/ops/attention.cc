@@ -197,6 +197,10 @@ void AddAttentionRows(OpRows& rows) {
   rows.push_back(Row("aten._transformer_encoder_layer_fwd", "replicate", "-",
                      EncoderLayerTypes));
   rows.back().traits = kDecompose;
+  SetNotations(rows, {
+                         {"aten.scaled_dot_product_attention",
+                          "... q d^, ... s^ d^, ... s^ e, ... q s^ -> ... q e"},
+                     });
 }
 
 }  // namespace tp

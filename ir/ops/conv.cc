@@ -154,6 +154,23 @@ void AddConvRows(OpRows& rows) {
     rows.back().saves = "0,1";
     rows.back().localize = LocalizeConv;
   }
+  SetNotations(
+      rows,
+      {
+          {"aten.convolution", "b (g i+) ...^, (g o) i+ ...^ -> b (g o) ...^"},
+          {"aten._convolution", "b (g i+) ...^, (g o) i+ ...^ -> b (g o) ...^"},
+          {"aten.conv1d", "b (g i+) ...^, (g o) i+ ...^ -> b (g o) ...^"},
+          {"aten.conv2d", "b (g i+) ...^, (g o) i+ ...^ -> b (g o) ...^"},
+          {"aten.conv3d", "b (g i+) ...^, (g o) i+ ...^ -> b (g o) ...^"},
+          {"aten._convolution_mode",
+           "b (g i+) ...^, (g o) i+ ...^ -> b (g o) ...^"},
+          {"aten.conv_transpose1d",
+           "b (g i+) ...^, (g i+) o ...^ -> b (g o) ...^"},
+          {"aten.conv_transpose2d",
+           "b (g i+) ...^, (g i+) o ...^ -> b (g o) ...^"},
+          {"aten.conv_transpose3d",
+           "b (g i+) ...^, (g i+) o ...^ -> b (g o) ...^"},
+      });
 }
 
 }  // namespace tp

@@ -228,6 +228,14 @@ void AddDistanceRows(OpRows& rows) {
   rows.back().saves = "0";
   rows.push_back(Row("aten._weight_norm", WeightNormRule, WeightNormTypes));
   rows.back().saves = "0,1";
+  SetNotations(
+      rows, {
+                {"aten.cosine_similarity", "... s^ ..., ... s^ ... -> ... ..."},
+                {"aten.pairwise_distance", "... s^, ... s^ -> ..."},
+                {"aten.renorm", "...^ d ...^ -> ...^ d ...^"},
+                {"aten._weight_norm", "...^ d ...^, ... d ... -> ...^ d ...^"},
+                {"aten.linalg_cross", "... s^ ..., ... s^ ... -> ... s^ ..."},
+            });
 }
 
 }  // namespace tp

@@ -221,6 +221,10 @@ void AddEinsumRows(OpRows& rows) {
   rows.back().saves = "0,1";
   rows.push_back(Row("aten.tensordot", TensordotRule, TensordotTypes));
   rows.back().saves = "0,1";
+  SetNotations(rows, {
+                         {"aten.einsum", "by its equation"},
+                         {"aten.tensordot", "... k+, k+ ... -> ... ..."},
+                     });
 }
 
 }  // namespace tp

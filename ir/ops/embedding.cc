@@ -132,6 +132,10 @@ void AddEmbeddingRows(OpRows& rows) {
       Row("aten.embedding_bag", EmbeddingBagRule, EmbeddingBagTypes));
   rows.back().saves = "1,2";
   rows.push_back(Row("aten.one_hot", "... -> ... c^", "-", OneHotTypes));
+  SetNotations(
+      rows, {
+                {"aten.embedding_bag", "v^ h, n^, b^, n^ -> b^ h, n^, b^, b^"},
+            });
 }
 
 }  // namespace tp

@@ -160,6 +160,15 @@ void AddExpandRows(OpRows& rows) {
   rows.push_back(Row("aten.tile", RepeatRule, RepeatTypes));
   rows.push_back(Row("aten.repeat_interleave", RepeatInterleaveRule,
                      RepeatInterleaveTypes));
+  SetNotations(rows,
+               {
+                   {"aten.expand", "... -> ..."},
+                   {"aten.broadcast_to", "... -> ..."},
+                   {"aten.expand_as", "... -> ..."},
+                   {"aten.repeat", "... -> (r^ ...)"},
+                   {"aten.tile", "... -> (r^ ...)"},
+                   {"aten.repeat_interleave", "... s ... -> ... (s r^) ..."},
+               });
 }
 
 }  // namespace tp

@@ -460,6 +460,21 @@ void AddIndexingRows(OpRows& rows) {
       if (row.name == name) row.saves = "1";
     }
   }
+  SetNotations(
+      rows,
+      {
+          {"aten.index.Tensor", "... i^ ..., n -> ... n ..."},
+          {"aten.index_put", "... i^ ..., n^, ... n^ ... -> ... i^ ..."},
+          {"aten.index_select", "... s^ ..., n -> ... n ..."},
+          {"aten.gather", "... s^ ..., ... n ... -> ... n ..."},
+          {"aten.take_along_dim", "... s^ ..., ... n ... -> ... n ..."},
+          {"aten.take", "...^, ... -> ..."},
+          {"aten.scatter", "... s^ ..., ... n^ ..., ... n^ ... -> ... s^ ..."},
+          {"aten.scatter_add",
+           "... s^ ..., ... n^ ..., ... n^ ... -> ... s^ ..."},
+          {"aten.index_add", "... s^ ..., n^, ... n^ ... -> ... s^ ..."},
+          {"aten.index_copy", "... s^ ..., n^, ... n^ ... -> ... s^ ..."},
+      });
 }
 
 }  // namespace tp

@@ -223,6 +223,15 @@ void AddLinearRows(OpRows& rows) {
   for (const char* name : {"aten.outer", "aten.ger"}) {
     add(Row(name, "m, n -> m n", "0|1", OuterTypes), "0,1");
   }
+  SetNotations(rows, {
+                         {"aten.mv", "m k+, k+ -> m"},
+                         {"aten.dot", "k+, k+ ->"},
+                         {"aten.matmul", "... m k+, ... k+ n -> ... m n"},
+                         {"aten.linear", "... k+, n k+ -> ... n"},
+                         {"aten.addmm", "m n, m k^, k^ n -> m n"},
+                         {"aten.baddbmm", "b m n, b m k^, b k^ n -> b m n"},
+                         {"aten.addmv", "m, m k^, k^ -> m"},
+                     });
 }
 
 }  // namespace tp

@@ -124,6 +124,13 @@ void AddLossRows(OpRows& rows) {
     rows.push_back(Row(name, ElementLossRule, ElementLossTypes));
     rows.back().saves = "0,1";
   }
+  SetNotations(rows, {
+                         {"aten.cross_entropy_loss", "... c^ ..., ... -> ..."},
+                         {"aten.nll_loss", "... c^ ..., ... -> ..."},
+                         {"aten.nll_loss_nd", "... c^ ..., ... -> ..."},
+                         {"aten.mse_loss", "..., ... -> ..."},
+                         {"aten.l1_loss", "..., ... -> ..."},
+                     });
 }
 
 }  // namespace tp

@@ -163,6 +163,11 @@ void AddMiscRows(OpRows& rows) {
         "aten.repeat_interleave.Tensor"}) {
     rows.push_back(Row(name, "replicate", "-", DependsOnData));
   }
+  SetNotations(rows, {
+                         {"aten._grouped_mm",
+                          "m^ (k+ u^), e^ (k+ u^) (n w^), e^ -> m^ (n w^)"},
+                         {"aten.bucketize", "..., n^ -> ..."},
+                     });
 }
 
 }  // namespace tp

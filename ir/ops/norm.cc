@@ -181,6 +181,18 @@ void AddNormRows(OpRows& rows) {
   rows.back().localize = LocalizeGroupNorm;
   add("aten.instance_norm", InstanceNormRule, ChannelNormTypes);
   add("aten.batch_norm", BatchNormRule, BatchNormTypes);
+  SetNotations(
+      rows,
+      {
+          {"aten.layer_norm", "... c^, c^, c^ -> ... c^"},
+          {"aten.rms_norm", "... c^, c^ -> ... c^"},
+          {"aten.native_layer_norm", "... c^, c^, c^ -> ... c^, ... 1, ... 1"},
+          {"aten.group_norm",
+           "b (groups c^) ...^, (groups c^), (groups c^) -> b (groups c^) "
+           "...^"},
+          {"aten.instance_norm", "b c ...^, c, c, c, c -> b c ...^"},
+          {"aten.batch_norm", "b c ..., c, c, c, c -> b c ..."},
+      });
 }
 
 }  // namespace tp

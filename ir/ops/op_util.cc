@@ -4,6 +4,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "ir/shard_extent.h"
+#include "llvm/ADT/STLExtras.h"
 
 namespace tp {
 namespace {
@@ -341,6 +342,16 @@ OpDef Row(std::string name, std::string rule, std::string partial,
   row.partial = std::move(partial);
   row.shape = shape;
   return row;
+}
+
+void SetNotations(OpRows& rows,
+                  llvm::ArrayRef<std::pair<const char*, const char*>> texts) {
+  for (const auto& [name, text] : texts) {
+    auto row = llvm::find_if(
+        rows, [name = name](const OpDef& def) { return def.name == name; });
+    TP_CHECK(row != rows.end(), std::string("there is no row ") + name);
+    row->rule = text;
+  }
 }
 
 OpDef Row(std::string name, RuleFn rule, ShapeFn shape) {

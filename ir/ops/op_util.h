@@ -155,6 +155,9 @@ absl::StatusOr<OpRule> ViewRule(const Op& op);
 OpDef Row(std::string name, std::string rule, std::string partial,
           ShapeFn shape);
 OpDef Row(std::string name, RuleFn rule, ShapeFn shape);
+// What the rules that rows compute amount to, for who reads the op table.
+void SetNotations(OpRows& rows,
+                  llvm::ArrayRef<std::pair<const char*, const char*>> texts);
 
 }  // namespace tp
 

@@ -239,6 +239,30 @@ void AddReductionRows(OpRows& rows) {
        {"softmax", "_softmax", "log_softmax", "_log_softmax"}) {
     add(name, CumulativeRule<false>, SoftmaxTypes, "result");
   }
+  SetNotations(rows, {
+                         {"aten.sum", "... s+ -> ..."},
+                         {"aten.nansum", "... s+ -> ..."},
+                         {"aten.mean", "... s^ -> ..."},
+                         {"aten.amax", "... s+max -> ..."},
+                         {"aten.amin", "... s+min -> ..."},
+                         {"aten.max", "... s+max -> ..."},
+                         {"aten.min", "... s+min -> ..."},
+                         {"aten.cumsum", "... s^ -> ... s^"},
+                         {"aten.cumprod", "... s^ -> ... s^"},
+                         {"aten.logcumsumexp", "... s^ -> ... s^"},
+                         {"aten.softmax", "... s^ -> ... s^"},
+                         {"aten._softmax", "... s^ -> ... s^"},
+                         {"aten.log_softmax", "... s^ -> ... s^"},
+                         {"aten._log_softmax", "... s^ -> ... s^"},
+                         {"aten.argmax", "... s^ -> ..."},
+                         {"aten.argmin", "... s^ -> ..."},
+                         {"aten.all", "... s^ -> ..."},
+                         {"aten.any", "... s^ -> ..."},
+                         {"aten.prod", "... s^ -> ..."},
+                         {"aten.logsumexp", "... s^ -> ..."},
+                         {"aten.var", "... s^ -> ..."},
+                         {"aten.std", "... s^ -> ..."},
+                     });
 }
 
 }  // namespace tp

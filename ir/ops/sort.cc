@@ -52,6 +52,11 @@ void AddSortRows(OpRows& rows) {
   rows.push_back(Row("aten.topk", SortRule, TopkTypes));
   rows.back().saves = "result";
   rows.push_back(Row("aten.argsort", SortRule, ArgsortTypes));
+  SetNotations(rows, {
+                         {"aten.sort", "... s^ -> ... s^, ... s^"},
+                         {"aten.argsort", "... s^ -> ... s^"},
+                         {"aten.topk", "... s^ -> ... k^, ... k^"},
+                     });
 }
 
 }  // namespace tp

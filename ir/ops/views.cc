@@ -276,6 +276,27 @@ void AddViewRows(OpRows& rows) {
     rows.push_back(Row(name, PermuteRule, PermuteTypes));
     rows.back().traits = kView;
   }
+  SetNotations(rows, {
+                         {"aten.view", "by the dims before and after"},
+                         {"aten._unsafe_view", "by the dims before and after"},
+                         {"aten.reshape", "by the dims before and after"},
+                         {"aten.view_as", "by the dims before and after"},
+                         {"aten.reshape_as", "by the dims before and after"},
+                         {"aten.flatten", "by the dims before and after"},
+                         {"aten.unflatten", "by the dims before and after"},
+                         {"aten.squeeze", "by the dims before and after"},
+                         {"aten.unsqueeze", "by the dims before and after"},
+                         {"aten.transpose", "... -> ... in another order"},
+                         {"aten.permute", "... -> ... in another order"},
+                         {"aten.t", "... -> ... in another order"},
+                         {"aten.numpy_T", "... -> ... in another order"},
+                         {"aten.swapaxes", "... -> ... in another order"},
+                         {"aten.swapdims", "... -> ... in another order"},
+                         {"aten.movedim", "... -> ... in another order"},
+                         {"aten.moveaxis", "... -> ... in another order"},
+                         {"aten.mT", "... -> ... in another order"},
+                         {"aten.adjoint", "... -> ... in another order"},
+                     });
 }
 
 }  // namespace tp

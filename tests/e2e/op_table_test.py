@@ -29,6 +29,7 @@ def main():
                            for text in plain.splitlines()[1:]]
     assert table["aten.mm"] == ["`m k+, k+ n -> m n`", r"`0\|1`", "0,1", ""]
     assert table["aten.embedding"][0] == "`v+ h, ... -> ... h`"
+    assert table["aten.linear"][0] == "`... k+, n k+ -> ... n`"
     assert table["aten.view"][3] == "view"
     print(f"{len(rows)} rows")
 

@@ -87,7 +87,7 @@ Types EmbeddingBagTypes(const Op& op, Assumptions&) {
 absl::StatusOr<OpRule> EmbeddingBagRule(const Op& op) {
   TP_RETURN_IF_ERROR(CheckRuleInputs(op, 3));
   if (op.num_results() != 4) return OpError(op, "has 4 results");
-  constexpr char kWidth[] = "h";
+  constexpr char kWidth[] = "width";
   const TensorType& weight = op.operand(0)->type();
   RuleMaker rule(op);
   const int width = rule.Pass(weight.dims[1], kWidth);

@@ -19,7 +19,7 @@ struct Outcome {
   bool fast = false;
 };
 
-Outcome Run(std::vector<std::string> arguments, bool required = true) {
+Outcome Read(std::vector<std::string> arguments, bool required = true) {
   Outcome outcome;
   std::vector<char*> argv;
   arguments.insert(arguments.begin(), "tool");
@@ -37,33 +37,33 @@ Outcome Run(std::vector<std::string> arguments, bool required = true) {
 }
 
 TEST(CommandLineTest, OnePositionalArgument) {
-  const Outcome good = Run({"a", "--fast"});
+  const Outcome good = Read({"a", "--fast"});
   EXPECT_TRUE(good.status.ok());
   EXPECT_EQ(good.common.positional, "a");
   EXPECT_TRUE(good.fast);
   EXPECT_EQ(good.answer, std::nullopt);
-  EXPECT_EQ(Run({"-"}).common.positional, "-");
-  EXPECT_EQ(Run({"--", "--fast"}).common.positional, "--fast");
-  EXPECT_TRUE(Run({}, /*required=*/false).status.ok());
+  EXPECT_EQ(Read({"-"}).common.positional, "-");
+  EXPECT_EQ(Read({"--", "--fast"}).common.positional, "--fast");
+  EXPECT_TRUE(Read({}, /*required=*/false).status.ok());
 
   for (const auto& arguments :
        {std::vector<std::string>{}, {"a", "b"}, {"--slow", "a"}}) {
-    const Outcome bad = Run(arguments);
+    const Outcome bad = Read(arguments);
     EXPECT_EQ(bad.answer, static_cast<int>(ExitCode::kUsage));
     EXPECT_EQ(bad.printed, "");
     EXPECT_THAT(bad.complaint, HasSubstr("tool: "));
     EXPECT_THAT(bad.complaint, HasSubstr("Try tool --help."));
   }
-  EXPECT_THAT(Run({}).complaint, HasSubstr("give exactly one thing\n"));
-  EXPECT_THAT(Run({"a", "b"}, false).complaint,
+  EXPECT_THAT(Read({}).complaint, HasSubstr("give exactly one thing\n"));
+  EXPECT_THAT(Read({"a", "b"}, false).complaint,
               HasSubstr("one thing, not a and b"));
 }
 
 TEST(CommandLineTest, HelpAndVersionNeedNothingElse) {
-  Outcome outcome = Run({"--help"});
+  Outcome outcome = Read({"--help"});
   EXPECT_EQ(outcome.answer, 0);
   EXPECT_EQ(outcome.printed, "usage: tool\n");
-  outcome = Run({"--version", "a", "b"});
+  outcome = Read({"--version", "a", "b"});
   EXPECT_EQ(outcome.answer, 0);
   EXPECT_EQ(outcome.printed, "tool 1.2 (of the day)\n");
   EXPECT_EQ(outcome.complaint, "");

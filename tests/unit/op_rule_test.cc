@@ -287,7 +287,14 @@ TEST(NormRuleTest, NormalizedDimsAreWhole) {
                        {{"training", false}}),
             "a b c, b, b, b, b -> a b c");
   EXPECT_EQ(bench.Rule("aten.group_norm", {"f32[b,4,s]"}, {{"num_groups", 2}}),
-            "a b^ c^ -> a b^ c^");
+            "a (groups c^) d^ -> a (groups c^) d^");
+  EXPECT_EQ(bench.Rule("aten.group_norm", {"f32[b,4,s]", "f32[4]", "f32[4]"},
+                       {{"num_groups", 1}}),
+            "a b^ c^, b^, b^ -> a b^ c^");
+  EXPECT_EQ(bench.Rule("aten.instance_norm",
+                       {"f32[b,4,s]", "f32[4]", "", "f32[4]", "f32[4]"},
+                       {{"use_input_stats", true}}),
+            "a^ b c^, b, _, b, b -> a^ b c^");
 }
 
 TEST(LossRuleTest, AMeanIsWholeASumReduces) {

@@ -120,7 +120,7 @@ TEST(ParseRuleTest, Reductions) {
   EXPECT_EQ(rule->ToString(), "a b+max -> a {a=4, b=5}");
   EXPECT_EQ(ResultPlacement(*rule, rule->results[0], {1, {1, 5, 1}}),
             Placement::Partial(ReduceKind::kMax));
-  EXPECT_EQ(TestOp({"6,5"}, {"5"}).Text("(a b)+ c, -> c").substr(0, 8),
+  EXPECT_EQ(TestOp({"6,5"}, {"5"}).Text("(a b)+ c -> c").substr(0, 8),
             "INTERNAL");
 }
 

@@ -255,6 +255,178 @@ absl::StatusOr<std::vector<Value*>> ExpandEncoderLayer(const Op& op,
   return std::vector<Value*>{x};
 }
 
+enum BagMode : int64_t { kBagSum = 0, kBagMean = 1, kBagMax = 2 };
+
+// Whether anything uses a result of the op other than the first.
+bool UsesOtherResults(const Op& op, const Block& block) {
+  auto is_other = [&](const Value* value) {
+    return value != nullptr && value->op() == &op && value->index() > 0;
+  };
+  return llvm::any_of(block.results(), is_other) ||
+         llvm::any_of(block.ops(), [&](const std::unique_ptr<Op>& user) {
+           return llvm::any_of(user->operands(), is_other);
+         });
+}
+
+// embedding_bag(weight, indices, offsets, ..., per_sample_weights): a lookup,
+// whose rows and columns both split, and sums of its rows by bag. Bag i begins
+// at offsets[i].
+class BagExpansion {
+ public:
+  BagExpansion(const Op& op, Builder& builder)
+      : op_(op),
+        expand_(builder),
+        weight_(op.operand(0)),
+        indices_(op.operand(1)),
+        bags_(op.result()->type().dims[0]) {}
+
+  absl::StatusOr<Value*> Run() {
+    const int64_t mode = op_.IntOr("mode", kBagSum);
+    TP_RETURN_IF_ERROR(FindBags());
+    TP_RETURN_IF_ERROR(FindCounted());
+    TP_ASSIGN_OR_RETURN(Value * rows,
+                        expand_.Make("aten.embedding", {weight_, indices_}));
+    if (mode == kBagMax) return Largest(rows);
+    if (Value* scale = op_.operand_or_null(3)) {
+      TP_ASSIGN_OR_RETURN(rows, Scaled(rows, scale));
+    }
+    if (counted_ != nullptr) {
+      TP_ASSIGN_OR_RETURN(rows, Scaled(rows, counted_));
+    }
+    TP_ASSIGN_OR_RETURN(Value * sums, SumByBag(rows));
+    if (mode == kBagSum) return sums;
+    TP_ASSIGN_OR_RETURN(Value * sizes, BagSizes());
+    TP_ASSIGN_OR_RETURN(
+        sizes, expand_.Make("aten.clamp_min", {sizes}, {{"min", 1}}));
+    TP_ASSIGN_OR_RETURN(sizes, Column(sizes));
+    return expand_.Make("aten.div.Tensor", {sums, sizes});
+  }
+
+ private:
+  absl::StatusOr<Value*> Column(Value* vector) {
+    return expand_.Make("aten.unsqueeze", {vector}, {{"dim", 1}});
+  }
+
+  absl::StatusOr<Value*> Scaled(Value* rows, Value* scale) {
+    TP_ASSIGN_OR_RETURN(scale, Column(scale));
+    return expand_.Make("aten.mul.Tensor", {rows, scale});
+  }
+
+  absl::StatusOr<Value*> Zeros(const Dims& dims, DType dtype) {
+    return expand_.Make("aten.zeros", {},
+                        {{"size", Attribute::Ints(dims)}, {"dtype", dtype}});
+  }
+
+  // The bag of each index: the last one that begins at or before it.
+  absl::Status FindBags() {
+    Value* offsets = op_.operand(2);
+    if (op_.BoolOr("include_last_offset", false)) {
+      TP_ASSIGN_OR_RETURN(
+          offsets, expand_.Make("aten.slice.Tensor", {offsets},
+                                {{"dim", 0}, {"start", 0}, {"end", bags_}}));
+    }
+    TP_ASSIGN_OR_RETURN(
+        Value * positions,
+        expand_.Make("aten.arange", {},
+                     {{"end", indices_->type().dims[0]},
+                      {"dtype", offsets->type().dtype}}));
+    TP_ASSIGN_OR_RETURN(Value * next, expand_.Make("aten.bucketize.Tensor",
+                                                   {positions, offsets},
+                                                   {{"right", true}}));
+    TP_ASSIGN_OR_RETURN(
+        bag_, expand_.Make("aten.sub.Scalar", {next}, {{"other", 1}}));
+    return absl::OkStatus();
+  }
+
+  // Which indices are no padding, if there is any.
+  absl::Status FindCounted() {
+    const Attribute* padding = op_.attribute("padding_idx");
+    if (padding == nullptr || !padding->AsConstantInt())
+      return absl::OkStatus();
+    SymExpr index = *padding->AsConstantInt();
+    if (index.constant() < 0) index = index + weight_->type().dims[0];
+    TP_ASSIGN_OR_RETURN(counted_, expand_.Make("aten.ne.Scalar", {indices_},
+                                               {{"other", index}}));
+    return absl::OkStatus();
+  }
+
+  absl::StatusOr<Value*> SumByBag(Value* source) {
+    Dims dims = source->type().dims;
+    dims[0] = bags_;
+    TP_ASSIGN_OR_RETURN(Value * zeros, Zeros(dims, source->type().dtype));
+    return expand_.Make("aten.index_add", {zeros, bag_, source}, {{"dim", 0}});
+  }
+
+  absl::StatusOr<Value*> BagSizes() {
+    const DType dtype = weight_->type().dtype;
+    Value* ones = counted_;
+    if (ones == nullptr) {
+      TP_ASSIGN_OR_RETURN(ones, expand_.Make("aten.ones_like", {indices_},
+                                             {{"dtype", dtype}}));
+    } else {
+      TP_ASSIGN_OR_RETURN(
+          ones, expand_.Make("aten.to.dtype", {ones}, {{"dtype", dtype}}));
+    }
+    return SumByBag(ones);
+  }
+
+  // An empty bag gives 0.
+  absl::StatusOr<Value*> Largest(Value* rows) {
+    if (counted_ != nullptr) {
+      TP_ASSIGN_OR_RETURN(Value * padding,
+                          expand_.Make("aten.logical_not", {counted_}));
+      TP_ASSIGN_OR_RETURN(padding, Column(padding));
+      TP_ASSIGN_OR_RETURN(
+          rows, expand_.Make(
+                    "aten.masked_fill.Scalar", {rows, padding},
+                    {{"value", -std::numeric_limits<double>::infinity()}}));
+    }
+    Dims dims = rows->type().dims;
+    TP_ASSIGN_OR_RETURN(Value * index, Column(bag_));
+    TP_ASSIGN_OR_RETURN(index, expand_.Make("aten.expand", {index},
+                                            {{"size", Attribute::Ints(dims)}}));
+    dims[0] = bags_;
+    TP_ASSIGN_OR_RETURN(Value * zeros, Zeros(dims, rows->type().dtype));
+    TP_ASSIGN_OR_RETURN(
+        Value * largest,
+        expand_.Make(
+            "aten.scatter_reduce.two", {zeros, index, rows},
+            {{"dim", 0}, {"reduce", "amax"}, {"include_self", false}}));
+    TP_ASSIGN_OR_RETURN(Value * sizes, BagSizes());
+    TP_ASSIGN_OR_RETURN(sizes, Column(sizes));
+    TP_ASSIGN_OR_RETURN(
+        Value * empty, expand_.Make("aten.eq.Scalar", {sizes}, {{"other", 0}}));
+    return expand_.Make("aten.masked_fill.Scalar", {largest, empty},
+                        {{"value", 0}});
+  }
+
+  const Op& op_;
+  Expansion expand_;
+  Value* const weight_;
+  Value* const indices_;
+  const SymExpr bags_;
+  Value* bag_ = nullptr;      // per index
+  Value* counted_ = nullptr;  // per index; null: all are
+};
+
+// Without what LibTorch counts on the way, which is not made then.
+absl::StatusOr<std::vector<Value*>> ExpandBag(const Op& op, Builder& builder) {
+  if (UsesOtherResults(op, builder.block())) return std::vector<Value*>();
+  TP_ASSIGN_OR_RETURN(Value * sums, BagExpansion(op, builder).Run());
+  std::vector<Value*> results = {sums};
+  for (int i = 1; i < op.num_results(); ++i) {
+    const TensorType& type = op.result(i)->type();
+    results.push_back(
+        builder
+            .CreateTyped("aten.zeros", {},
+                         {{"size", Attribute::Ints(type.dims)},
+                          {"dtype", type.dtype}},
+                         {type})
+            ->result());
+  }
+  return results;
+}
+
 enum Reduction : int64_t { kMean = 1, kSum = 2 };
 
 // Whether a loss compares elements, and is averaged over all of them.
@@ -345,6 +517,7 @@ absl::StatusOr<std::vector<Value*>> ExpandFused(const Op& op,
     return ExpandAttention(op, builder);
   if (op.Is("aten._transformer_encoder_layer_fwd"))
     return ExpandEncoderLayer(op, builder);
+  if (op.Is("aten.embedding_bag")) return ExpandBag(op, builder);
   if (IsElementLoss(op) || IsClassLoss(op)) return ExpandMeanLoss(op, builder);
   return std::vector<Value*>();
 }

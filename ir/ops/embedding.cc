@@ -37,7 +37,9 @@ absl::StatusOr<Value*> LocalizeEmbedding(Op& op, const LocalizeContext& context,
   const Factor& factor = context.rule->factors[context.sharding.factor];
   if (factor.name != kRows) return op.result();
   const DimFactor& within = context.sharding.within;
-  TP_CHECK(within.left == SymExpr(1), "the rows of a rank are no range");
+  if (!(within.left == SymExpr(1))) {
+    return OpUnsupported(op, "the rows of a rank have to be one range");
+  }
   SymExpr offset =
       ShardExtentOf(within.size, context.axis_size, context.coordinate).offset *
       within.right;
@@ -70,7 +72,8 @@ Types EmbeddingBagTypes(const Op& op, Assumptions&) {
   }
   const SymExpr bags = offsets.dims[0] - SymExpr(last ? 1 : 0);
   const DType index = Promote(indices.dtype, offsets.dtype);
-  // Sums of other floats take a short cut that leaves the bags out.
+  // Sums of other floats take a short cut that leaves the bags out (where the
+  // rows are without gaps, as weights are).
   const bool shortcut = mode == kSum && padding < 0 &&
                         IsNone(op, "padding_idx") &&
                         weight.dtype != DType::kF64;
@@ -80,32 +83,6 @@ Types EmbeddingBagTypes(const Op& op, Assumptions&) {
   if (mode == kMax) largest.dims.push_back(weight.dims[1]);
   return std::vector<TensorType>{
       {weight.dtype, {bags, weight.dims[1]}}, of_index, sizes, largest};
-}
-
-// `v^ h, ... -> bags^ h, ...`: the width passes, though results that only
-// count do not have it. Bags begin where data says.
-absl::StatusOr<OpRule> EmbeddingBagRule(const Op& op) {
-  TP_RETURN_IF_ERROR(CheckRuleInputs(op, 3));
-  if (op.num_results() != 4) return OpError(op, "has 4 results");
-  constexpr char kWidth[] = "width";
-  const TensorType& weight = op.operand(0)->type();
-  RuleMaker rule(op);
-  const int width = rule.Pass(weight.dims[1], kWidth);
-  rule.Operand(0, 0, rule.Whole(weight.dims[0]));
-  rule.Operand(0, 1, width);
-  for (int i = 1; i < op.num_operands(); ++i) rule.WholeOperand(i);
-  for (int r = 0; r < 4; ++r) {
-    const TensorType& type = op.result(r)->type();
-    rule.Result(r, 0, rule.Whole(type.dims[0]));
-    if (type.ndim() == 2) rule.Result(r, 1, width);
-  }
-  rule.Partial("-");
-  OpRule built = std::move(rule).Build();
-  // Whole by rights, for it is lost in some results; those do not depend on
-  // it and are the same on every rank.
-  for (Factor& factor : built.factors)
-    if (factor.name == kWidth) factor.kind = FactorKind::kPass;
-  return built;
 }
 
 Types OneHotTypes(const Op& op, Assumptions&) {
@@ -128,14 +105,12 @@ void AddEmbeddingRows(OpRows& rows) {
   rows.back().rule_fn = EmbeddingRule;
   rows.back().saves = "1";
   rows.back().localize = LocalizeEmbedding;
+  // Whole: a rank without columns would have no counts either. Canonicalize
+  // takes it apart where nobody wants those.
   rows.push_back(
-      Row("aten.embedding_bag", EmbeddingBagRule, EmbeddingBagTypes));
+      Row("aten.embedding_bag", "replicate", "-", EmbeddingBagTypes));
   rows.back().saves = "1,2";
   rows.push_back(Row("aten.one_hot", "... -> ... c^", "-", OneHotTypes));
-  SetNotations(
-      rows, {
-                {"aten.embedding_bag", "v^ h, n^, b^, n^ -> b^ h, n^, b^, b^"},
-            });
 }
 
 }  // namespace tp

@@ -651,7 +651,8 @@ class MeanLosses(nn.Module):
     def forward(self, x):
         logits = self.wi(x).transpose(1, 2)
         labels = (x[..., 0] * 3).long().abs()
-        weight, other = self.weight.abs(), torch.softmax(x @ x.mT, -1)
+        # LibTorch has no derivative of its losses by this weight.
+        weight, other = self.weight.detach().abs(), torch.softmax(x @ x.mT, -1)
         return (F.cross_entropy(logits, labels, ignore_index=2),
                 F.cross_entropy(logits, labels, weight, ignore_index=3,
                                 label_smoothing=0.2),

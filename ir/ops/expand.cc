@@ -57,6 +57,17 @@ absl::StatusOr<OpRule> ExpandRule(const Op& op) {
   return std::move(rule).Build();
 }
 
+// broadcast_tensors(tensors): each of them, expanded to the dims they share.
+Types BroadcastTensorsTypes(const Op& op, Assumptions& assumptions) {
+  TP_ASSIGN_OR_RETURN(Dims dims, BroadcastOperands(op, assumptions));
+  std::vector<TensorType> types;
+  for (int i = 0; i < op.num_operands(); ++i) {
+    TP_ASSIGN_OR_RETURN(TensorType type, TypeOf(op, i));
+    types.push_back({type.dtype, dims});
+  }
+  return types;
+}
+
 Types RepeatTypes(const Op& op, Assumptions&) {
   TP_ASSIGN_OR_RETURN(TensorType type, TypeOf(op, 0));
   llvm::StringRef name = op.Is("aten.tile") ? "dims" : "repeats";
@@ -156,6 +167,9 @@ void AddExpandRows(OpRows& rows) {
   }
   rows.push_back(Row("aten.expand_as", ExpandRule, ExpandAsTypes));
   rows.back().traits = kView;
+  // Sums that are due pass only together: one of them may be on a rank.
+  rows.push_back(Row("aten.broadcast_tensors", "pointwise", "*",
+                     BroadcastTensorsTypes));
   rows.push_back(Row("aten.repeat", RepeatRule, RepeatTypes));
   rows.push_back(Row("aten.tile", RepeatRule, RepeatTypes));
   rows.push_back(Row("aten.repeat_interleave", RepeatInterleaveRule,

@@ -88,6 +88,8 @@ aten.expand(f64[N,1,3]) {size = [N, 4, 3]}
 aten.expand(f64[3]) {size = [N, -1]}
 aten.expand_as(f64[N,1], f64[N,3])
 aten.broadcast_to(f64[N,1]) {size = [N, 3]}
+aten.broadcast_tensors([f64[N,1], f64[4]])
+aten.broadcast_tensors([f64[N,4], f64[N,4]])
 aten.repeat(f64[N,4]) {repeats = [3, 1, 2]}
 aten.tile(f64[N,4]) {dims = [2]}
 aten.repeat_interleave.self_int(f64[N,4]) {repeats = 3, dim = 1}

@@ -30,6 +30,7 @@ Types MaskTypes(const Op& op, Assumptions&) {
 }
 
 absl::StatusOr<OpRule> MaskRule(const Op& op) {
+  TP_RETURN_IF_ERROR(CheckRuleInputs(op, 0));
   RuleMaker rule(op);
   const Dims& dims = op.result()->type().dims;
   for (size_t i = 0; i < dims.size(); ++i)

@@ -23,7 +23,9 @@ TEST(OpTableTest, RowsAreFoundByFullThenByBaseName) {
   std::vector<const OpDef*> all = AllOpDefs();
   ASSERT_GT(all.size(), 200u);
   for (size_t i = 0; i < all.size(); ++i) {
-    EXPECT_NE(all[i]->shape, nullptr) << all[i]->name;
+    // The types at the ends of a differentiated stretch come from its pass.
+    EXPECT_TRUE(all[i]->shape != nullptr || (all[i]->traits & kBoundary))
+        << all[i]->name;
     EXPECT_TRUE(!all[i]->rule.empty() || all[i]->rule_fn != nullptr)
         << all[i]->name;
     if (i > 0) {

@@ -87,4 +87,13 @@ absl::StatusOr<bool> IsCompiledIn(llvm::ArrayRef<ModelArgument> arguments,
   return true;
 }
 
+std::vector<std::pair<std::string, std::string>> CompiledIn(
+    llvm::ArrayRef<ModelArgument> arguments) {
+  std::vector<std::pair<std::string, std::string>> scalars;
+  for (const ModelArgument& argument : arguments)
+    if (argument.kind == ModelArgument::Kind::kScalar)
+      scalars.emplace_back(argument.name, argument.value);
+  return scalars;
+}
+
 }  // namespace tp

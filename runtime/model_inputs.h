@@ -4,6 +4,7 @@
 #define TP_RUNTIME_MODEL_INPUTS_H_
 
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "absl/status/statusor.h"
@@ -25,6 +26,10 @@ absl::StatusOr<NamedTensors> ProgramInputs(
 absl::StatusOr<bool> IsCompiledIn(llvm::ArrayRef<ModelArgument> arguments,
                                   const std::string& name,
                                   const std::string& value);
+
+// Name and value of every scalar that is compiled in.
+std::vector<std::pair<std::string, std::string>> CompiledIn(
+    llvm::ArrayRef<ModelArgument> arguments);
 
 }  // namespace tp
 

@@ -282,9 +282,7 @@ absl::StatusOr<bool> CompareWithModel(
 #ifdef TP_HAS_REFERENCE_MODEL
   ReferenceOptions reference;
   reference.f64 = options.session.f64;
-  for (const ModelArgument& argument : model_arguments)
-    if (argument.kind == ModelArgument::Kind::kScalar)
-      reference.arguments.emplace_back(argument.name, argument.value);
+  reference.arguments = CompiledIn(model_arguments);
   TP_ASSIGN_OR_RETURN(std::vector<at::Tensor> expected,
                       RunReferenceModel(options.verify, inputs, reference));
   return Report(options, outputs, expected, "the unsharded model");
@@ -366,6 +364,17 @@ absl::StatusOr<ExitCode> RunGrads(const Options& options) {
   request.session.group = options.session.group;
   request.session.f64 = options.session.f64;
   request.session.output_rank = options.session.output_rank;
+  TP_ASSIGN_OR_RETURN(PackageManifest manifest,
+                      PackageManifest::Read(options.package));
+  for (const std::string& argument : options.arguments) {
+    const Argument parts = absl::StrSplit(argument, absl::MaxSplits('=', 1));
+    TP_ASSIGN_OR_RETURN(
+        const bool compiled_in,
+        IsCompiledIn(manifest.Arguments(), parts.first, parts.second));
+    if (!compiled_in)
+      return absl::InvalidArgumentError(absl::StrCat(
+          "--arg ", argument, ": with --grads, give tensors by --inputs"));
+  }
   NamedTensors inputs;
   if (!options.inputs.empty()) {
     TP_ASSIGN_OR_RETURN(inputs, ReadTensors(options.inputs));

@@ -7,7 +7,9 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "frontend/reference_model.h"
+#include "ir/package_manifest.h"
 #include "ir/status.h"
+#include "runtime/model_inputs.h"
 #include "tools/compare_outputs.h"
 
 namespace tp {
@@ -78,10 +80,12 @@ class Comparison {
 
 absl::StatusOr<bool> CompareGradients(const GradientsRequest& request,
                                       const NamedTensors& inputs,
+                                      llvm::ArrayRef<ModelArgument> arguments,
                                       const at::Tensor& loss,
                                       const NamedTensors& gradients) {
   ReferenceOptions options;
   options.f64 = request.session.f64;
+  options.arguments = CompiledIn(arguments);
   TP_ASSIGN_OR_RETURN(std::unique_ptr<ReferenceModel> model,
                       ReferenceModel::Load(request.model, options));
   TP_ASSIGN_OR_RETURN(ReferenceGradients reference,
@@ -114,7 +118,11 @@ absl::StatusOr<bool> CompareGradients(const GradientsRequest& request,
 }  // namespace
 
 absl::StatusOr<bool> RunGradients(const GradientsRequest& request,
-                                  const NamedTensors& inputs) {
+                                  const NamedTensors& given) {
+  TP_ASSIGN_OR_RETURN(PackageManifest manifest,
+                      PackageManifest::Read(request.package));
+  const std::vector<ModelArgument> arguments = manifest.Arguments();
+  TP_ASSIGN_OR_RETURN(NamedTensors inputs, ProgramInputs(arguments, given));
   TP_ASSIGN_OR_RETURN(std::unique_ptr<TrainSession> session,
                       TrainSession::Open(request.package, request.session));
   TP_ASSIGN_OR_RETURN(std::vector<at::Tensor> outputs,
@@ -124,7 +132,7 @@ absl::StatusOr<bool> RunGradients(const GradientsRequest& request,
   if (!request.output.empty())
     TP_RETURN_IF_ERROR(WriteTensors(request.output, gradients));
   if (!request.model.empty())
-    return CompareGradients(request, inputs, outputs[0], gradients);
+    return CompareGradients(request, given, arguments, outputs[0], gradients);
   if (!request.quiet)
     std::cout << absl::StrFormat("loss %.6f, %d gradients%s\n",
                                  outputs[0].to(at::kDouble).item<double>(),

@@ -18,10 +18,10 @@ struct GradientsRequest {
   TrainOptions session;
 };
 
-// Runs forward and backward once. False if a gradient or the loss is too far
-// from that of the unsharded model.
+// Runs forward and backward once on what is given for the model's arguments.
+// False if a gradient or the loss is too far from that of the unsharded model.
 absl::StatusOr<bool> RunGradients(const GradientsRequest& request,
-                                  const NamedTensors& inputs);
+                                  const NamedTensors& given);
 
 }  // namespace tp
 

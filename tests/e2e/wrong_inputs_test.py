@@ -100,7 +100,15 @@ def make_models(folder):
                 return x * factor + y
             return x * factor - y
 
-    for name, model in [("scales", Scales()), ("saves", Saves()), ("branches", Branches()),
+    class ScaledLoss(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.wi = nn.Linear(4, 6)
+
+        def forward(self, x, factor: int):
+            return (self.wi(x).tanh() * factor).sum()
+
+    for name, model in [("scales", Scales()), ("scaled_loss", ScaledLoss()), ("saves", Saves()), ("branches", Branches()),
                         ("loops", Loops()), ("transforms", Transforms()),
                         ("drops", Drops().train()),
                         ("complex", Complex())]:
@@ -1128,6 +1136,21 @@ def scalars_that_are_compiled_in(t):
     flat = t.tensors("flat.safetensors", x=x, y=x, factor=np.arange(3))
     t.refuses("tp-run", [package, "--inputs", flat], BAD_INPUT, "'factor'",
               "one element")
+
+
+@case
+def scalars_that_are_compiled_in_for_training(t):
+    x = np.arange(8, dtype=np.float32).reshape(2, 4) / 8
+    tensors = t.tensors("x.safetensors", x=x,
+                        factor=np.array([3], np.int64))
+    package, model = t.path("package"), t.model("scaled_loss")
+    t.works("tp-compile", model, "--inputs", tensors, "--train", "-o", package)
+    run = [package, "--inputs", tensors, "--verify", model, "--grads"]
+    t.works("tp-run", *run)
+    t.works("tp-run", *run, "--arg", "factor=3")
+    t.refuses("tp-run", [*run, "--arg", "factor=4"], BAD_INPUT,
+              "compiled for factor = 3")
+    t.refuses("tp-run", [*run, "--arg", "x=4"], BAD_INPUT, "--inputs")
 
 
 # What looks wrong and is right.

@@ -21,6 +21,10 @@ Types EmbeddingShardTypes(const Op& op, Assumptions&) {
   return std::vector<TensorType>{result};
 }
 
+Types GivenTypes(const Op& op, Assumptions&) {
+  return OpUnsupported(op, "its results are typed where it is made");
+}
+
 Types SameAsOperands(const Op& op, Assumptions&) {
   std::vector<TensorType> types;
   for (const Value* operand : op.operands()) {
@@ -52,10 +56,10 @@ void AddTpRows(OpRows& rows) {
     rows.back().traits = kBoundary;
   }
   // Gradients of what left a segment in, of what entered it out.
-  rows.push_back(Row("tp.segment_grad", "replicate", "-", nullptr));
+  rows.push_back(Row("tp.segment_grad", "replicate", "-", GivenTypes));
   rows.back().traits = kBoundary;
   // Gives a value back that a segment let go after it had been used.
-  rows.push_back(Row("tp.refill", "replicate", "-", nullptr));
+  rows.push_back(Row("tp.refill", "replicate", "-", GivenTypes));
   rows.back().traits = kBoundary;
   rows.push_back(Row("tp.sym", "replicate", "-", SymTypes));
   rows.push_back(

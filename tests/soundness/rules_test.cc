@@ -26,7 +26,7 @@ constexpr const char* kNoOperator[] = {
     "aten.half",     "aten.int",  "aten.long", "aten.tensor"};
 
 // Ops that the training passes make, whose meaning is in gradients of whole
-// programs: tests/e2e/own_models_train_test.py.
+// programs: tests/torch_unit/train_session_test.cc.
 constexpr const char* kTrainingOps[] = {"tp.copy",  "tp.dropout_mask",
                                         "tp.enter", "tp.leave",
                                         "tp.refill", "tp.segment_grad"};

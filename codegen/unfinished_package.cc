@@ -22,6 +22,8 @@ absl::Status UnfinishedPackage::Create(const fs::path& target) {
   for (fs::path above = path_.parent_path();
        !above.empty() && !fs::exists(above, error); above = above.parent_path())
     created_.push_back(above);
+  // Of a process of that number that was killed.
+  fs::remove_all(path_, error);
   fs::create_directories(path_, error);
   if (error) return SystemError("create", path_.string(), error.value());
   return absl::OkStatus();

@@ -49,6 +49,22 @@ TEST_F(UnfinishedPackageTest, InstallReplacesAnOldOne) {
   EXPECT_THAT(Names(), ElementsAre("a", "a/b", "a/b/file1"));
 }
 
+TEST_F(UnfinishedPackageTest, WhatAKilledWriterLeftIsNotTakenOver) {
+  fs::path path;
+  {
+    UnfinishedPackage package;
+    ASSERT_TRUE(package.Create(folder_ / "a").ok());
+    path = package.path();
+  }
+  fs::create_directories(path);
+  Write(path / "rank7.tpir");
+  UnfinishedPackage package;
+  ASSERT_TRUE(package.Create(folder_ / "a").ok());
+  Write(package.path() / "rank0.tpir");
+  ASSERT_TRUE(package.Install().ok());
+  EXPECT_THAT(Names(), ElementsAre("a", "a/rank0.tpir"));
+}
+
 TEST_F(UnfinishedPackageTest, AbandonLeavesNothingAndStopsTheWriter) {
   UnfinishedPackage package;
   ASSERT_TRUE(package.Create(folder_ / "a" / "b").ok());

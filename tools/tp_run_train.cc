@@ -76,8 +76,11 @@ struct Options {
   bool no_shuffle = false;
   bool no_verify_hash = false;
   bool quiet = false;
-  bool help = false;
+  CommonOptions common;
 };
+
+constexpr ToolText kTool = {"tp-run train", kUsage,
+                            TP_VERSION " (LibTorch " TP_TORCH_VERSION ")"};
 
 // Set by Ctrl-C: the step under way is finished first.
 volatile std::sig_atomic_t stop_asked = 0;
@@ -150,13 +153,10 @@ absl::Status ParseOptions(int argc, char** argv, Options& options) {
   line.Duration("--timeout", &options.session.group.timeout);
   line.Switch("--no-verify-hash", &options.no_verify_hash);
   line.Switch("-q", &options.quiet);
-  line.Switch("--help", &options.help);
-  std::vector<std::string> positional;
-  TP_RETURN_IF_ERROR(line.Parse(argc, argv, positional));
-  if (options.help) return absl::OkStatus();
-  if (positional.size() != 1)
-    return absl::InvalidArgumentError("give exactly one package folder");
-  options.package = positional[0];
+  TP_RETURN_IF_ERROR(line.ParseCommon(argc, argv, "package folder",
+                                      /*required=*/true, options.common));
+  if (options.common.answers()) return absl::OkStatus();
+  options.package = options.common.positional;
   return FinishOptions(options);
 }
 
@@ -264,15 +264,9 @@ class Training {
 
 int TrainMain(int argc, char** argv) {
   Options options;
-  if (absl::Status status = ParseOptions(argc, argv, options); !status.ok()) {
-    std::cerr << "tp-run train: " << status.message()
-              << "\nTry tp-run train --help.\n";
-    return static_cast<int>(ExitCode::kUsage);
-  }
-  if (options.help) {
-    std::cout << kUsage;
-    return 0;
-  }
+  const absl::Status parsed = ParseOptions(argc, argv, options);
+  if (std::optional<int> answer = AnswerCommon(kTool, parsed, options.common))
+    return *answer;
   std::signal(SIGINT, [](int) { stop_asked = 1; });
   absl::Status status;
   try {
@@ -282,9 +276,7 @@ int TrainMain(int argc, char** argv) {
   } catch (const std::exception& error) {
     status = absl::InternalError(error.what());
   }
-  if (status.ok()) return 0;
-  std::cerr << "tp-run train: " << status.message() << "\n";
-  return static_cast<int>(ExitCodeOf(status));
+  return status.ok() ? 0 : Fail(kTool, status);
 }
 
 }  // namespace tp

@@ -49,8 +49,7 @@ class Adafactor : public Optimizer {
     TP_RETURN_IF_ERROR(SquareSums(gradients));
     for (int i = 0; i < store_.size(); ++i) {
       if (!gradients[i].defined()) continue;
-      const double rms =
-          std::sqrt(slots_[i].sum.item<double>() / Elements(i));
+      const double rms = std::sqrt(slots_[i].sum.item<double>() / Elements(i));
       at::Tensor update = Update(i, gradients[i]);
       update.mul_(lr / std::max(1.0, rms / options_.clip_threshold));
       at::Tensor value = store_.Load(i);
@@ -91,8 +90,7 @@ class Adafactor : public Optimizer {
   bool IsSplit(int i, int64_t dim_from_end) const {
     const Placement& placement = store_.placement(i);
     return !options_.per_shard && placement.is_shard() &&
-           placement.dim() ==
-               store_.parameter(i).value.dim() - dim_from_end;
+           placement.dim() == store_.parameter(i).value.dim() - dim_from_end;
   }
   bool IsSplit(int i) const {
     return !options_.per_shard && store_.placement(i).is_shard();
@@ -182,8 +180,8 @@ class Adafactor : public Optimizer {
     if (!state.placement.is_shard()) return state;
     const int dim = state.placement.dim();
     if (dim == dropped) {
-      state.placement = options_.per_shard ? Placement::Partial()
-                                           : Placement::Replicate();
+      state.placement =
+          options_.per_shard ? Placement::Partial() : Placement::Replicate();
     } else if (dim > dropped) {
       state.placement = Placement::Shard(dim - 1, state.placement.factor());
     }

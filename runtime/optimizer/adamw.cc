@@ -35,8 +35,7 @@ class AdamW : public Optimizer {
       value.mul_(1 - lr * decay_[i]);
       mean_[i].lerp_(gradient, 1 - beta1_);
       square_[i].mul_(beta2_).addcmul_(gradient, gradient, 1 - beta2_);
-      const at::Tensor scale =
-          square_[i].sqrt().div_(correction2).add_(eps_);
+      const at::Tensor scale = square_[i].sqrt().div_(correction2).add_(eps_);
       value.addcdiv_(mean_[i], scale, -lr / correction1);
       store_.Store(i, value, step);
     }
@@ -67,8 +66,7 @@ class AdamW : public Optimizer {
 
 std::unique_ptr<Optimizer> MakeAdamW(const OptimizerOptions& options,
                                      ParameterStore store,
-                                     std::vector<double> decay,
-                                     Communicator*) {
+                                     std::vector<double> decay, Communicator*) {
   return std::make_unique<AdamW>(options, std::move(store), std::move(decay));
 }
 

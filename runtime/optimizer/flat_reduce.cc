@@ -35,8 +35,8 @@ absl::Status SumOfType(std::vector<at::Tensor*>& tensors, Communicator* axis,
 
 }  // namespace
 
-absl::Status SumOverRanks(std::vector<at::Tensor*>& tensors,
-                          Communicator* axis, const char* what) {
+absl::Status SumOverRanks(std::vector<at::Tensor*>& tensors, Communicator* axis,
+                          const char* what) {
   if (axis->size() == 1) return absl::OkStatus();
   TP_RETURN_IF_ERROR(SumOfType(tensors, axis, what, at::kFloat));
   return SumOfType(tensors, axis, what, at::kDouble);

@@ -14,8 +14,8 @@ namespace tp {
 // Each tensor (f32 or f64) becomes the sum over the ranks of the axis, in
 // place. Every rank gives as many of the same dtypes and sizes. `what` names
 // the call in messages.
-absl::Status SumOverRanks(std::vector<at::Tensor*>& tensors,
-                          Communicator* axis, const char* what);
+absl::Status SumOverRanks(std::vector<at::Tensor*>& tensors, Communicator* axis,
+                          const char* what);
 
 }  // namespace tp
 

@@ -14,9 +14,8 @@ absl::StatusOr<double> GlobalGradNorm(
   std::vector<at::Tensor*> shared;
   for (size_t i = 0; i < gradients.size(); ++i) {
     if (!gradients[i].defined()) continue;
-    squares[i] =
-        at::linalg_vector_norm(gradients[i], 2, {}, false, at::kDouble)
-            .square_();
+    squares[i] = at::linalg_vector_norm(gradients[i], 2, {}, false, at::kDouble)
+                     .square_();
     if (parameters[i].spec[0].is_shard()) shared.push_back(&squares[i]);
   }
   TP_RETURN_IF_ERROR(SumOverRanks(shared, axis, "gradient norm"));

@@ -31,8 +31,7 @@ double LrFactor(const LrScheduleOptions& options, int64_t step) {
   if (options.name == "constant") return 1;
   const double rest = std::max(1.0, total - warmup);
   if (options.name == "linear") return std::max(0.0, (total - done) / rest);
-  return std::max(
-      0.0, 0.5 * (1 + std::cos(M_PI * (done - warmup) / rest)));
+  return std::max(0.0, 0.5 * (1 + std::cos(M_PI * (done - warmup) / rest)));
 }
 
 }  // namespace tp

@@ -56,8 +56,8 @@ std::string OptimizerNames() {
 }
 
 absl::StatusOr<std::unique_ptr<Optimizer>> MakeOptimizer(
-    const OptimizerOptions& options,
-    std::vector<TrainableParameter> parameters, Communicator* axis) {
+    const OptimizerOptions& options, std::vector<TrainableParameter> parameters,
+    Communicator* axis) {
   for (const OptimizerRow& row : kRows) {
     if (options.name != row.name) continue;
     TP_ASSIGN_OR_RETURN(std::vector<double> decay,

@@ -72,8 +72,8 @@ std::string OptimizerNames();
 // have one rank. kInvalidArgument: an unknown name or a bad regular
 // expression.
 absl::StatusOr<std::unique_ptr<Optimizer>> MakeOptimizer(
-    const OptimizerOptions& options,
-    std::vector<TrainableParameter> parameters, Communicator* axis);
+    const OptimizerOptions& options, std::vector<TrainableParameter> parameters,
+    Communicator* axis);
 
 }  // namespace tp
 

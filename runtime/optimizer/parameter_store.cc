@@ -95,8 +95,8 @@ void ParameterStore::RoundByChance(int i, const at::Tensor& updated,
   if (placed.is_shard() && value.numel() > 0) {
     const DimFactor& box = placed.factor();
     size = box.size.constant();
-    extent = value.size(placed.dim()) /
-             (box.left.constant() * box.right.constant());
+    extent =
+        value.size(placed.dim()) / (box.left.constant() * box.right.constant());
     inner = box.right.constant();
     for (int64_t dim = placed.dim() + 1; dim < value.dim(); ++dim) {
       inner *= value.size(dim);

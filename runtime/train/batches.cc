@@ -58,8 +58,7 @@ absl::Status AddValue(const llvm::json::Value& value, Field& field) {
     field.whole = field.whole && value.getAsInteger().has_value();
     return absl::OkStatus();
   }
-  return absl::InvalidArgumentError(
-      "neither a number nor a list of integers");
+  return absl::InvalidArgumentError("neither a number nor a list of integers");
 }
 
 at::Tensor Padded(const Field& field, int64_t width, int64_t filler) {
@@ -127,8 +126,8 @@ absl::Status Batches::FindFiles() {
       return absl::NotFoundError(
           absl::StrCat("--data ", path, ": there is no such file or folder"));
     } else if (!add(path)) {
-      return absl::InvalidArgumentError(absl::StrCat(
-          "--data ", path, ": neither .safetensors nor .jsonl"));
+      return absl::InvalidArgumentError(
+          absl::StrCat("--data ", path, ": neither .safetensors nor .jsonl"));
     }
   }
   if (files_.empty()) {
@@ -189,8 +188,8 @@ void Batches::Shuffle() {
   order_.resize(is_json_ ? lines_.size() : files_.size());
   std::iota(order_.begin(), order_.end(), 0);
   if (!options_.shuffle) return;
-  const uint64_t key = Scramble(Scramble(options_.seed) +
-                                static_cast<uint64_t>(epoch_));
+  const uint64_t key =
+      Scramble(Scramble(options_.seed) + static_cast<uint64_t>(epoch_));
   for (size_t i = order_.size(); i > 1; --i) {
     std::swap(order_[i - 1], order_[Scramble(key + i) % i]);
   }
@@ -211,8 +210,8 @@ absl::StatusOr<std::optional<NamedTensors>> Batches::Next() {
 
 absl::StatusOr<NamedTensors> Batches::FromLines(int64_t batch) const {
   const int64_t begin = batch * options_.batch_size;
-  const int64_t end =
-      std::min(begin + options_.batch_size, static_cast<int64_t>(lines_.size()));
+  const int64_t end = std::min(begin + options_.batch_size,
+                               static_cast<int64_t>(lines_.size()));
   std::map<std::string, Field> fields;
   for (int64_t row = begin; row < end; ++row) {
     const Line& line = lines_[order_[row]];
@@ -234,8 +233,8 @@ absl::StatusOr<NamedTensors> Batches::FromLines(int64_t batch) const {
       const size_t count = std::max(field.rows.size(), field.numbers.size());
       if (count != static_cast<size_t>(row - begin + 1) ||
           (!field.rows.empty() && !field.numbers.empty())) {
-        return where(absl::StrCat("\"", name,
-                                  "\" is not like in the lines before"));
+        return where(
+            absl::StrCat("\"", name, "\" is not like in the lines before"));
       }
     }
     for (const auto& [name, field] : fields) {
@@ -249,8 +248,8 @@ absl::StatusOr<NamedTensors> Batches::FromLines(int64_t batch) const {
   for (const auto& [name, field] : fields) {
     if (field.rows.empty()) {
       at::Tensor numbers = at::tensor(field.numbers, at::kDouble);
-      tensors.emplace_back(
-          name, numbers.to(field.whole ? at::kLong : at::kFloat));
+      tensors.emplace_back(name,
+                           numbers.to(field.whole ? at::kLong : at::kFloat));
       continue;
     }
     const int64_t width = RoundUp(Longest(field), options_.pad_to_multiple);

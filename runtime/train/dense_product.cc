@@ -69,10 +69,10 @@ bool HasDenseProduct(const at::Tensor& x, const at::Tensor& weight) {
 
 at::Tensor DenseProduct(const at::Tensor& x, const at::Tensor& weight,
                         const at::Tensor& bias, bool transposed) {
-  return Product::apply(x, weight,
-                        bias.defined() ? std::optional<at::Tensor>(bias)
-                                       : std::nullopt,
-                        transposed);
+  return Product::apply(
+      x, weight,
+      bias.defined() ? std::optional<at::Tensor>(bias) : std::nullopt,
+      transposed);
 }
 
 }  // namespace tp

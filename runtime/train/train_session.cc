@@ -92,12 +92,12 @@ absl::Status TrainSession::Start(
   if (programs.empty()) return absl::InvalidArgumentError("there are no ranks");
   const int ranks = static_cast<int>(programs.size());
   if (options_.output_rank < 0 || options_.output_rank >= ranks) {
-    return absl::InvalidArgumentError(absl::StrCat(
-        "output rank ", options_.output_rank, " is not one of the ", ranks,
-        " ranks of the package"));
+    return absl::InvalidArgumentError(
+        absl::StrCat("output rank ", options_.output_rank,
+                     " is not one of the ", ranks, " ranks of the package"));
   }
-  TP_ASSIGN_OR_RETURN(group_, RankGroup::Create(programs[0]->mesh(),
-                                                options_.group));
+  TP_ASSIGN_OR_RETURN(group_,
+                      RankGroup::Create(programs[0]->mesh(), options_.group));
   for (int rank = 0; rank < ranks; ++rank) {
     ranks_.push_back(std::make_unique<Rank>());
   }
@@ -120,9 +120,8 @@ absl::Status TrainSession::StartRank(int rank,
   Rank& state = *ranks_[rank];
   ExecutorOptions options;
   options.pack_weights = false;
-  const auto make =
-      [&](const std::string& function,
-          const std::map<std::string, at::Tensor>& by_name)
+  const auto make = [&](const std::string& function,
+                        const std::map<std::string, at::Tensor>& by_name)
       -> absl::StatusOr<std::unique_ptr<Executor>> {
     TP_ASSIGN_OR_RETURN(std::shared_ptr<const Program> program,
                         Program::Compile(module, function, at::kCPU));
@@ -191,9 +190,9 @@ absl::Status TrainSession::StartRank(int rank,
       ++slot;
     }
     if (slot == state.training.parameters.size()) {
-      return absl::InvalidArgumentError(absl::StrCat(
-          "@reduce_gradients names '", input.info.name,
-          "', which is no trainable parameter of @forward"));
+      return absl::InvalidArgumentError(
+          absl::StrCat("@reduce_gradients names '", input.info.name,
+                       "', which is no trainable parameter of @forward"));
     }
     state.slots.push_back(slot);
   }
@@ -218,23 +217,21 @@ absl::StatusOr<std::vector<at::Tensor>> TrainSession::Run(
     run.evaluate = !backward;
     if (!backward) {
       at::NoGradGuard no_grad;
-      TP_ASSIGN_OR_RETURN(
-          state.outputs, state.forward->Run(bound.tensors, bound.sizes, run));
+      TP_ASSIGN_OR_RETURN(state.outputs,
+                          state.forward->Run(bound.tensors, bound.sizes, run));
       return absl::OkStatus();
     }
     Tape tape;
     run.tape = &tape;
     {
       at::AutoGradMode recording(true);
-      TP_ASSIGN_OR_RETURN(
-          state.outputs,
-          state.forward->Run(bound.tensors, bound.sizes, run));
+      TP_ASSIGN_OR_RETURN(state.outputs,
+                          state.forward->Run(bound.tensors, bound.sizes, run));
     }
     at::NoGradGuard no_grad;
     const at::Tensor one = at::full_like(state.outputs[0], seed);
-    TP_ASSIGN_OR_RETURN(
-        std::vector<at::Tensor> gradients,
-        state.backward->Run({one}, bound.sizes, run));
+    TP_ASSIGN_OR_RETURN(std::vector<at::Tensor> gradients,
+                        state.backward->Run({one}, bound.sizes, run));
     for (size_t i = 0; i < gradients.size(); ++i) {
       at::Tensor& sum = state.terms[i];
       if (!sum.defined()) {

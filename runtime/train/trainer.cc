@@ -67,9 +67,8 @@ absl::StatusOr<std::optional<StepReport>> Trainer::Step(const NextBatch& next) {
     absl::StatusOr<std::vector<at::Tensor>> outputs =
         session_.ForwardBackward(*batch, share);
     if (!outputs.ok()) {
-      return Annotate(outputs.status(),
-                      absl::StrCat("step ", report.step, ", micro-batch ",
-                                   i + 1));
+      return Annotate(outputs.status(), absl::StrCat("step ", report.step,
+                                                     ", micro-batch ", i + 1));
     }
     report.loss += share * (*outputs)[0].to(at::kDouble).item<double>();
     report.tokens += TokensOf(*batch);
@@ -89,9 +88,8 @@ absl::Status Trainer::Update(StepReport& report) {
   TP_RETURN_IF_ERROR(
       session_.OnRanks([&](int rank, RankTraining& training) -> absl::Status {
         TP_ASSIGN_OR_RETURN(
-            norms[rank],
-            GlobalGradNorm(training.parameters, training.gradients,
-                           training.axes[0]));
+            norms[rank], GlobalGradNorm(training.parameters, training.gradients,
+                                        training.axes[0]));
         if (options_.max_grad_norm > 0) {
           ClipGradients(training.gradients, norms[rank],
                         options_.max_grad_norm);

@@ -23,10 +23,10 @@ namespace tp {
 struct TrainerOptions {
   OptimizerOptions optimizer;
   LrScheduleOptions schedule;
-  double lr = 1e-3;           // at the top of the schedule
-  double max_grad_norm = 1;   // 0: no clipping
-  int accumulate = 1;         // micro-batches per step
-  uint64_t seed = 42;         // of dropout and stochastic rounding
+  double lr = 1e-3;          // at the top of the schedule
+  double max_grad_norm = 1;  // 0: no clipping
+  int accumulate = 1;        // micro-batches per step
+  uint64_t seed = 42;        // of dropout and stochastic rounding
 };
 
 // What one optimizer step did.

@@ -32,6 +32,14 @@ class TextModel(nn.Module):
                                    **self.options))
 
 
+class TextLoss(TextModel):
+    """The mean loss over labels other than -100, for training."""
+
+    def forward(self, input_ids, attention_mask, labels):
+        return self.model(input_ids=input_ids, attention_mask=attention_mask,
+                          labels=labels, **self.options).loss
+
+
 class Seq2SeqModel(nn.Module):
     """Encoder and decoder, one forward."""
 
@@ -45,6 +53,14 @@ class Seq2SeqModel(nn.Module):
                                    attention_mask=attention_mask,
                                    decoder_input_ids=decoder_input_ids,
                                    **self.options))
+
+
+class Seq2SeqLoss(Seq2SeqModel):
+    """The mean loss over labels other than -100, for training."""
+
+    def forward(self, input_ids, attention_mask, labels):
+        return self.model(input_ids=input_ids, attention_mask=attention_mask,
+                          labels=labels, **self.options).loss
 
 
 class ImageModel(nn.Module):
@@ -198,6 +214,18 @@ def _seq2seq_inputs(vocab):
     return make
 
 
+def _with_labels(inputs, seq2seq):
+    def make(batch, length):
+        ids, mask, *target = inputs(batch, length)
+        labels = target[0] if seq2seq else ids.clone()
+        if seq2seq:
+            labels[-1, -1:] = -100
+        else:
+            labels[mask == 0] = -100
+        return ids, mask, labels
+    return make
+
+
 def _image_inputs(config):
     size = getattr(config, "image_size", 224)
     height, width = (size, size) if isinstance(size, int) else size
@@ -208,12 +236,14 @@ def _image_inputs(config):
     return make
 
 
-def build(source, overrides=None, attention="sdpa", sentence=False):
+def build(source, overrides=None, attention="sdpa", sentence=False,
+          loss=False):
     """The Job of a HuggingFace model.
 
     source: a folder with config.json (and weights, which are then used), a
     config.json, a model_type ("gpt2") or "minilm" for the packaged sentence
-    encoder. sentence=True pools an encoder into one vector per row.
+    encoder. sentence=True pools an encoder into one vector per row; loss=True
+    takes labels and returns the loss of a language model, for training.
     """
     if source == "minilm":
         source, sentence = str(minilm_folder()), True
@@ -221,9 +251,16 @@ def build(source, overrides=None, attention="sdpa", sentence=False):
     if sentence:
         module, inputs = SentenceModel(model), _text_inputs(config.vocab_size)
     elif getattr(config, "is_encoder_decoder", False):
-        module, inputs = Seq2SeqModel(model), _seq2seq_inputs(config.vocab_size)
+        inputs = _seq2seq_inputs(config.vocab_size)
+        if loss and getattr(config, "decoder_start_token_id", None) is None:
+            # What labels shifted right begin with.
+            model.config.decoder_start_token_id = config.pad_token_id or 0
+        module = Seq2SeqLoss(model) if loss else Seq2SeqModel(model)
+        inputs = _with_labels(inputs, True) if loss else inputs
     elif model.main_input_name == "pixel_values":
         module, inputs = ImageModel(model), _image_inputs(config)
     else:
-        module, inputs = TextModel(model), _text_inputs(config.vocab_size)
+        inputs = _text_inputs(config.vocab_size)
+        module = TextLoss(model) if loss else TextModel(model)
+        inputs = _with_labels(inputs, False) if loss else inputs
     return Job(module=module, make_inputs=inputs, trained=trained)

@@ -37,6 +37,24 @@ def _mlp(script):
     )
 
 
+class MlpLoss(nn.Module):
+    """How far an MLP is from a target."""
+
+    def __init__(self):
+        super().__init__()
+        self.body = Mlp()
+
+    def forward(self, x, target):
+        return nn.functional.mse_loss(self.body(x), target)
+
+
+def _mlp_loss():
+    return Job(module=MlpLoss(),
+               make_inputs=lambda batch, length: (
+                   torch.randn(batch, length, 32),
+                   torch.randn(batch, length, 16)))
+
+
 # name: (model_type, config overrides)
 _CONFIGS = {
     "gpt2": ("gpt2", dict(n_embd=88, n_layer=2, n_head=8, vocab_size=263,
@@ -92,7 +110,8 @@ def _untie_head(job):
 def names():
     """Every test model."""
     eager = ["gpt2-eager", "llama-eager", "bert-eager", "flan-t5-eager"]
-    return ["mlp", "mlp-script", *_CONFIGS, *eager, "minilm"]
+    losses = ["mlp-loss", "gpt2-loss", "llama-loss", "flan-t5-loss"]
+    return ["mlp", "mlp-script", *_CONFIGS, *eager, "minilm", *losses]
 
 
 def build(name):
@@ -101,12 +120,16 @@ def build(name):
         return _mlp(script=name == "mlp-script")
     if name == "minilm":
         return huggingface.build("minilm")
+    if name == "mlp-loss":
+        return _mlp_loss()
+    whole, name = name, name.removesuffix("-loss")
     base, _, attention = name.partition("-eager")
-    if name not in names() or attention:
-        raise KeyError(name)
+    if whole not in names() or attention:
+        raise KeyError(whole)
     model_type, overrides = _CONFIGS[base]
     job = huggingface.build(model_type, overrides=overrides,
-                            attention="eager" if base != name else "sdpa")
+                            attention="eager" if base != name else "sdpa",
+                            loss=whole != name)
     if base == "flan-t5":
         _untie_head(job)
     return job

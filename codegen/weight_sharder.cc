@@ -2,7 +2,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "ir/safetensors.h"
-#include "ir/shard_extent.h"
+#include "ir/shard_block.h"
 #include "ir/status.h"
 
 namespace tp {
@@ -16,23 +16,6 @@ absl::StatusOr<int64_t> Constant(const SymExpr& expr) {
   return *value;
 }
 
-// The intervals of a dim that is split once.
-absl::StatusOr<DimIntervals> SplitDim(const DimFactor& factor,
-                                      int64_t axis_size, int64_t coordinate) {
-  const ShardExtent part =
-      ShardExtentOf(factor.size, axis_size, coordinate);
-  TP_ASSIGN_OR_RETURN(int64_t left, Constant(factor.left));
-  TP_ASSIGN_OR_RETURN(int64_t size, Constant(factor.size));
-  TP_ASSIGN_OR_RETURN(int64_t right, Constant(factor.right));
-  TP_ASSIGN_OR_RETURN(int64_t offset, Constant(part.offset));
-  TP_ASSIGN_OR_RETURN(int64_t extent, Constant(part.extent));
-  DimIntervals intervals;
-  for (int64_t block = 0; block < left; ++block)
-    intervals.push_back(
-        {(block * size + offset) * right, extent * right});
-  return intervals;
-}
-
 }  // namespace
 
 absl::StatusOr<std::vector<DimIntervals>> BlockOf(const Value& weight,
@@ -43,21 +26,7 @@ absl::StatusOr<std::vector<DimIntervals>> BlockOf(const Value& weight,
     TP_ASSIGN_OR_RETURN(int64_t size, Constant(dim));
     sizes.push_back(size);
   }
-  std::vector<DimIntervals> block = WholeBlock(sizes);
-  const auto coordinates = mesh.Coordinates(rank);
-  std::vector<bool> split(block.size(), false);
-  for (int axis = 0; axis < static_cast<int>(weight.spec().size()); ++axis) {
-    const Placement& placement = weight.spec()[axis];
-    if (!placement.is_shard()) continue;
-    if (split[placement.dim()])
-      return absl::UnimplementedError(
-          "a weight dim that is split on two mesh axes");
-    split[placement.dim()] = true;
-    TP_ASSIGN_OR_RETURN(block[placement.dim()],
-                        SplitDim(placement.factor(), mesh.axis(axis).size,
-                                 coordinates[axis]));
-  }
-  return block;
+  return BlockOf(sizes, weight.spec(), mesh, rank);
 }
 
 absl::StatusOr<RankWeights> WriteRankWeights(const Module& planned,
@@ -80,13 +49,8 @@ absl::StatusOr<RankWeights> WriteRankWeights(const Module& planned,
     TP_ASSIGN_OR_RETURN(
         std::vector<DimIntervals> block,
         BlockOf(*function.body().arguments()[i], planned.mesh(), rank));
-    llvm::SmallVector<int64_t, 4> sizes;
-    for (const DimIntervals& intervals : block) {
-      sizes.push_back(0);
-      for (const Interval& interval : intervals)
-        sizes.back() += interval.extent;
-    }
-    TP_RETURN_IF_ERROR(writer->Declare(argument.name, info->dtype, sizes));
+    TP_RETURN_IF_ERROR(
+        writer->Declare(argument.name, info->dtype, ExtentsOf(block)));
     items.push_back({info, std::move(block)});
   }
   std::vector<char> buffer;

@@ -11,10 +11,8 @@
 
 namespace tp {
 
-// The block of a weight that a rank holds: per dim the index intervals, in
-// order. A split factor with indices to its left gives one interval for each
-// of those: S(1:3x[8]x12) on rank 0 of 2 takes [0,48) [96,144) [192,240).
-// `weight` is an argument of a planned (global) function with constant sizes.
+// The block of a weight that a rank holds (ir/shard_block.h). `weight` is an
+// argument of a planned (global) function with constant sizes.
 absl::StatusOr<std::vector<DimIntervals>> BlockOf(const Value& weight,
                                                   const Mesh& mesh,
                                                   int64_t rank);

@@ -322,7 +322,7 @@ absl::Status SafetensorsWriter::WriteHeader() {
 
 absl::Status SafetensorsWriter::Write(const void* data, size_t size) {
   if (options_.hash)
-    hash_.update(llvm::ArrayRef(static_cast<const uint8_t*>(data), size));
+    hash_.Update(llvm::ArrayRef(static_cast<const uint8_t*>(data), size));
   const char* next = static_cast<const char*>(data);
   written_ += size;
   while (size > 0) {
@@ -354,10 +354,7 @@ absl::Status SafetensorsWriter::Finish() {
   const int fd = std::exchange(fd_, -1);
   if (::close(fd) != 0) return DiskError("closing", errno);
   finished_ = true;
-  if (options_.hash) {
-    const auto digest = hash_.final();
-    sha256_ = llvm::toHex(digest, /*LowerCase=*/true);
-  }
+  if (options_.hash) sha256_ = hash_.FinishHex();
   return absl::OkStatus();
 }
 

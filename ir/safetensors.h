@@ -15,10 +15,10 @@
 #include "absl/strings/string_view.h"
 #include "ir/dtype.h"
 #include "ir/mapped_file.h"
+#include "ir/sha256.h"
 #include "ir/weight_source.h"
 #include "llvm/ADT/ArrayRef.h"
 #include "llvm/ADT/StringSet.h"
-#include "llvm/Support/SHA256.h"
 
 namespace tp {
 
@@ -116,7 +116,7 @@ class SafetensorsWriter {
   uint64_t written_ = 0;
   bool header_written_ = false;
   bool finished_ = false;
-  llvm::SHA256 hash_;
+  Sha256 hash_;
   std::string sha256_;
 };
 

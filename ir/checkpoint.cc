@@ -174,8 +174,7 @@ class Fields {
   absl::Status status_;
 };
 
-absl::StatusOr<CheckpointTensor> ParseTensor(const json::Value& value,
-                                             const Mesh& mesh) {
+absl::StatusOr<CheckpointTensor> ParseTensor(const json::Value& value) {
   Fields fields(value, "an entry of 'tensors'");
   CheckpointTensor tensor;
   tensor.name = fields.String("name");
@@ -261,8 +260,7 @@ absl::StatusOr<Checkpoint> ParseFields(const json::Value& value) {
         text.getAsString().value_or("").str();
   TP_ASSIGN_OR_RETURN(checkpoint.mesh, ParseMesh(*mesh));
   for (const json::Value& tensor : *tensors) {
-    TP_ASSIGN_OR_RETURN(CheckpointTensor parsed,
-                        ParseTensor(tensor, checkpoint.mesh));
+    TP_ASSIGN_OR_RETURN(CheckpointTensor parsed, ParseTensor(tensor));
     checkpoint.tensors.push_back(std::move(parsed));
   }
   for (const auto& [name, entry] : *files->getAsObject()) {

@@ -10,6 +10,7 @@
 #include "absl/strings/str_split.h"
 #include "ir/status.h"
 #include "runtime/train/batches.h"
+#include "runtime/train/checkpoint.h"
 #include "runtime/train/trainer.h"
 #include "tools/command_line.h"
 
@@ -47,6 +48,10 @@ Optimizer:
   --seed N               of shuffling, dropout and rounding (default 42)
 
   --eval-data PATH       evaluates on it, --eval-every N steps and at the end
+  --save DIR             a checkpoint at the end, and at Ctrl-C, which stops
+                         after the step under way
+  --save-every N         also every N steps;  --keep N: the newest (default 2)
+  --resume PATH          goes on from a checkpoint, bit for bit
   --export FILE          writes the trained parameters, whole, by original name
   --metrics FILE.jsonl   a line per step
   --log-every N          steps between lines on the screen (default 1)
@@ -64,6 +69,10 @@ struct Options {
   std::vector<std::string> eval_data;
   std::string metrics;
   std::string export_to;
+  std::string save;
+  std::string resume;
+  int save_every = 0;
+  int keep = 2;
   std::string betas;
   std::string adafactor = "exact";
   int steps = 0;
@@ -88,7 +97,10 @@ volatile std::sig_atomic_t stop_asked = 0;
 absl::Status FinishOptions(Options& options) {
   if (options.data.paths.empty())
     return absl::InvalidArgumentError("say what to train on with --data");
-  if (options.steps < 0 || options.eval_every < 0 || options.log_every < 0 ||
+  if (options.save.empty() && options.save_every > 0)
+    return absl::InvalidArgumentError("--save-every needs --save DIR");
+  if (options.steps < 0 || options.eval_every < 0 || options.save_every < 0 ||
+      options.keep < 0 || options.log_every < 0 ||
       options.trainer.accumulate < 1 || options.seed < 0 ||
       options.trainer.max_grad_norm < 0 || options.trainer.lr < 0)
     return absl::InvalidArgumentError(
@@ -148,6 +160,10 @@ absl::Status ParseOptions(int argc, char** argv, Options& options) {
   line.Int("--eval-every", &options.eval_every);
   line.String("--metrics", &options.metrics);
   line.String("--export", &options.export_to);
+  line.String("--save", &options.save);
+  line.Int("--save-every", &options.save_every);
+  line.Int("--keep", &options.keep);
+  line.String("--resume", &options.resume);
   line.Int("--log-every", &options.log_every);
   line.Int("--threads", &options.session.group.threads);
   line.Duration("--timeout", &options.session.group.timeout);
@@ -172,13 +188,24 @@ class Training {
       data.inputs.push_back(input.info.name);
     TP_ASSIGN_OR_RETURN(batches_, Batches::Open(data));
     TP_ASSIGN_OR_RETURN(trainer_, Trainer::Create(*session_, options_.trainer));
+    if (!options_.resume.empty()) {
+      DataPosition position;
+      TP_RETURN_IF_ERROR(
+          LoadCheckpoint(options_.resume, *session_, *trainer_, position));
+      batches_->Seek(position.epoch, position.position);
+    }
     if (!options_.metrics.empty()) {
-      metrics_.open(options_.metrics, std::ios::binary);
+      metrics_.open(options_.metrics,
+                    options_.resume.empty()
+                        ? std::ios::binary
+                        : std::ios::binary | std::ios::app);
       if (!metrics_)
         return absl::InvalidArgumentError(
             absl::StrCat("--metrics ", options_.metrics, ": cannot be written"));
     }
     TP_RETURN_IF_ERROR(Steps());
+    if (!options_.save.empty() && saved_step_ != trainer_->steps_done())
+      TP_RETURN_IF_ERROR(Save());
     if (!options_.eval_data.empty()) TP_RETURN_IF_ERROR(Evaluate());
     if (options_.export_to.empty()) return absl::OkStatus();
     TP_ASSIGN_OR_RETURN(NamedTensors parameters, session_->WholeParameters());
@@ -197,6 +224,8 @@ class Training {
       if (options_.eval_every > 0 && !options_.eval_data.empty() &&
           report->step % options_.eval_every == 0)
         TP_RETURN_IF_ERROR(Evaluate());
+      if (options_.save_every > 0 && report->step % options_.save_every == 0)
+        TP_RETURN_IF_ERROR(Save());
     }
     if (stop_asked != 0)
       std::cerr << "tp-run: stopped after step " << trainer_->steps_done()
@@ -205,6 +234,19 @@ class Training {
       return absl::InvalidArgumentError(absl::StrCat(
           "the data has fewer than ", options_.trainer.accumulate,
           " micro-batches, which one step takes (--accumulate)"));
+    return absl::OkStatus();
+  }
+
+  absl::Status Save() {
+    DataPosition position;
+    position.epoch = batches_->epoch();
+    position.position = batches_->position();
+    TP_RETURN_IF_ERROR(SaveCheckpoint(options_.save, *session_, *trainer_,
+                                      position, options_.keep));
+    saved_step_ = trainer_->steps_done();
+    if (!options_.quiet)
+      std::cout << "step " << saved_step_ << "  saved to " << options_.save
+                << std::endl;
     return absl::OkStatus();
   }
 
@@ -258,6 +300,7 @@ class Training {
   std::unique_ptr<Batches> batches_;
   std::unique_ptr<Trainer> trainer_;
   std::ofstream metrics_;
+  int64_t saved_step_ = -1;
 };
 
 }  // namespace
@@ -267,7 +310,8 @@ int TrainMain(int argc, char** argv) {
   const absl::Status parsed = ParseOptions(argc, argv, options);
   if (std::optional<int> answer = AnswerCommon(kTool, parsed, options.common))
     return *answer;
-  std::signal(SIGINT, [](int) { stop_asked = 1; });
+  for (int signal : {SIGINT, SIGTERM})
+    std::signal(signal, [](int) { stop_asked = 1; });
   absl::Status status;
   try {
     status = Training(options).Run();

@@ -54,6 +54,7 @@ class Trainer {
   // Mean loss over micro-batches, without dropout.
   absl::StatusOr<double> Evaluate(const NextBatch& next);
 
+  const TrainerOptions& options() const { return options_; }
   int64_t steps_done() const { return steps_; }
   void set_steps_done(int64_t steps);
   // By rank; for checkpoints.

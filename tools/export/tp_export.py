@@ -242,6 +242,8 @@ def parse_arguments(argv):
     parser.add_argument("--attn", choices=("sdpa", "eager"), default="sdpa")
     parser.add_argument("--sentence", action="store_true",
                         help="pool an encoder into one vector per row")
+    parser.add_argument("--loss", action="store_true",
+                        help="take labels, return a language model's loss")
     parser.add_argument("--out", type=Path, default=Path("."), metavar="DIR")
     parser.add_argument("--name", help="file name; default: from the source")
     parser.add_argument("--dtype", choices=DTYPES,
@@ -297,7 +299,7 @@ def jobs_of(options):
     elif options.hf:
         torch.manual_seed(options.seed)
         job = huggingface.build(options.hf, dict(options.set), options.attn,
-                                options.sentence)
+                                options.sentence, options.loss)
         path = Path(options.hf)
         name = path.parent.name if path.suffix == ".json" else path.name
         yield job, options.name or name or "model"

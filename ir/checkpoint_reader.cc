@@ -30,7 +30,8 @@ bool Exists(const std::string& path) {
 // What else there is to load, for messages.
 std::string OthersIn(const std::string& dir, const std::string& except) {
   std::string text;
-  for (int64_t step : llvm::reverse(CheckpointSteps(dir))) {
+  const std::vector<int64_t> steps = CheckpointSteps(dir);
+  for (int64_t step : llvm::reverse(steps)) {
     const std::string path = In(dir, absl::StrCat("step-", step));
     if (path != except)
       absl::StrAppend(&text, text.empty() ? "" : ", ", path);

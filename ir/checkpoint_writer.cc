@@ -10,6 +10,7 @@
 #include "ir/safetensors.h"
 #include "ir/shard_block.h"
 #include "ir/status.h"
+#include "ir/system_error.h"
 #include "llvm/ADT/StringRef.h"
 
 namespace tp {
@@ -18,20 +19,6 @@ namespace {
 namespace fs = std::filesystem;
 
 constexpr char kStepPrefix[] = "step-";
-
-absl::Status FolderError(const std::string& action, const std::string& path,
-                         const std::error_code& error) {
-  const std::string text =
-      absl::StrCat("cannot ", action, " ", path, ": ", error.message());
-  if (error == std::errc::not_a_directory ||
-      error == std::errc::no_such_file_or_directory)
-    return absl::NotFoundError(text);
-  if (error == std::errc::permission_denied ||
-      error == std::errc::operation_not_permitted ||
-      error == std::errc::read_only_file_system)
-    return absl::PermissionDeniedError(text);
-  return absl::UnavailableError(text);
-}
 
 // What an interrupted writer left: unfinished folders, and old checkpoints
 // whose replacement is in place.
@@ -93,7 +80,7 @@ absl::StatusOr<std::unique_ptr<CheckpointWriter>> CheckpointWriter::Create(
   checkpoint.files.clear();
   std::error_code error;
   fs::create_directories(dir, error);
-  if (error) return FolderError("create", dir, error);
+  if (error) return SystemError("create", dir, error.value());
   RemoveLeftovers(dir);
   std::unique_ptr<CheckpointWriter> writer(
       new CheckpointWriter(dir, std::move(checkpoint)));
@@ -102,7 +89,7 @@ absl::StatusOr<std::unique_ptr<CheckpointWriter>> CheckpointWriter::Create(
     return absl::AlreadyExistsError(absl::StrCat(
         writer->target_, " exists and is no checkpoint; it is left as it is"));
   fs::create_directory(writer->temporary_, error);
-  if (error) return FolderError("create", writer->temporary_, error);
+  if (error) return SystemError("create", writer->temporary_, error.value());
   return writer;
 }
 
@@ -180,7 +167,7 @@ absl::Status CheckpointWriter::RemoveOld(int keep) const {
     std::error_code error;
     fs::rename(path, going, error);
     if (!error) fs::remove_all(going, error);
-    if (error) return FolderError("remove", path.string(), error);
+    if (error) return SystemError("remove", path.string(), error.value());
   }
   return absl::OkStatus();
 }

@@ -6,39 +6,17 @@
 
 #include <algorithm>
 #include <cerrno>
-#include <cstring>
 #include <filesystem>
 #include <system_error>
 #include <utility>
 
-#include "absl/strings/str_cat.h"
 #include "ir/status.h"
+#include "ir/system_error.h"
 
 namespace tp {
 namespace {
 
 namespace fs = std::filesystem;
-
-absl::Status SystemError(const std::string& action, const std::string& path,
-                         int error) {
-  const std::string text =
-      absl::StrCat("cannot ", action, " ", path, ": ", std::strerror(error));
-  switch (error) {
-    case ENOENT:
-    case ENOTDIR:
-      return absl::NotFoundError(text);
-    case EACCES:
-    case EPERM:
-    case EROFS:
-      return absl::PermissionDeniedError(text);
-    case ENOSPC:
-    case EDQUOT:
-      return absl::UnavailableError(
-          absl::StrCat(text, "; free some space or write to another disk"));
-    default:
-      return absl::UnavailableError(text);
-  }
-}
 
 class OpenFile {
  public:

@@ -43,8 +43,8 @@ absl::StatusOr<MatchedWeights> MatchWeights(const Function& function,
                                             const WeightSource& given,
                                             const MatchOptions& options);
 
-// The weights of `model`, with the bytes of `given` where it has them. Both
-// must outlive the result. `kept` gets MatchedWeights::kept.
+// The weights of `model`, with the bytes of `given` where it has them. `kept`
+// (may be null) gets MatchedWeights::kept.
 absl::StatusOr<std::shared_ptr<const WeightSource>> ReplaceWeights(
     const Function& function, std::shared_ptr<const WeightSource> model,
     std::shared_ptr<const WeightSource> given, std::vector<std::string>* kept);

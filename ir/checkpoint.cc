@@ -43,14 +43,12 @@ absl::Status TensorError(const CheckpointTensor& tensor,
 absl::Status CheckTensor(const CheckpointTensor& tensor, const Mesh& mesh) {
   int64_t bytes = ByteSize(tensor.dtype);
   for (int64_t size : tensor.sizes)
-    if (size < 0 ||
-        llvm::MulOverflow(bytes, std::max<int64_t>(size, 1), bytes))
+    if (size < 0 || llvm::MulOverflow(bytes, std::max<int64_t>(size, 1), bytes))
       return TensorError(tensor, "its sizes overflow");
   if (static_cast<int>(tensor.spec.size()) != mesh.ndim())
     return TensorError(tensor, "it needs a placement per mesh axis");
   for (const Placement& placement : tensor.spec)
-    if (placement.is_partial() &&
-        tensor.kind != CheckpointTensor::Kind::kState)
+    if (placement.is_partial() && tensor.kind != CheckpointTensor::Kind::kState)
       return TensorError(tensor, "only a state may differ between ranks");
   // Every rank has the same dims and boxes.
   const auto block = BlockOf(tensor.sizes, tensor.spec, mesh, 0);
@@ -91,8 +89,7 @@ void WriteFields(json::OStream& out, const Checkpoint& checkpoint) {
     out.attribute("options", checkpoint.optimizer_options);
   });
   out.attributeObject("extra", [&] {
-    for (const auto& [key, value] : checkpoint.extra)
-      out.attribute(key, value);
+    for (const auto& [key, value] : checkpoint.extra) out.attribute(key, value);
   });
   out.attributeArray("mesh", [&] {
     for (const MeshAxis& axis : checkpoint.mesh.axes())
@@ -104,8 +101,8 @@ void WriteFields(json::OStream& out, const Checkpoint& checkpoint) {
   });
   out.attributeObject("files", [&] {
     for (const auto& [name, file] : checkpoint.files)
-      out.attribute(name, json::Object{{"bytes", file.bytes},
-                                       {"sha256", file.sha256}});
+      out.attribute(
+          name, json::Object{{"bytes", file.bytes}, {"sha256", file.sha256}});
   });
 }
 
@@ -282,7 +279,8 @@ std::optional<llvm::SmallVector<int, 4>> DimsOfState(
     llvm::ArrayRef<int64_t> parameter, llvm::StringRef state,
     llvm::ArrayRef<int64_t> sizes) {
   const int ndim = static_cast<int>(parameter.size());
-  const auto without = [&](int gone) -> std::optional<llvm::SmallVector<int, 4>> {
+  const auto without =
+      [&](int gone) -> std::optional<llvm::SmallVector<int, 4>> {
     if (gone < 0 || sizes.size() + 1 != parameter.size()) return std::nullopt;
     llvm::SmallVector<int, 4> dims;
     for (int d = 0; d < ndim; ++d) {
@@ -335,8 +333,7 @@ absl::Status CheckCheckpoint(const Checkpoint& checkpoint) {
   }
   for (llvm::StringRef text : texts)
     if (!json::isUTF8(text))
-      return absl::InvalidArgumentError(
-          "a name or an option is not UTF-8");
+      return absl::InvalidArgumentError("a name or an option is not UTF-8");
   llvm::StringSet<> keys;
   for (const CheckpointTensor& tensor : checkpoint.tensors) {
     TP_RETURN_IF_ERROR(CheckTensor(tensor, checkpoint.mesh));
@@ -363,14 +360,13 @@ absl::StatusOr<Checkpoint> ParseCheckpointJson(llvm::StringRef text) {
   if (end == llvm::StringRef::npos)
     return absl::DataLossError("it is cut short");
   if (text.drop_front(end) != HashLine(text.take_front(end)))
-    return absl::DataLossError(
-        "it was edited or damaged: its hash differs");
+    return absl::DataLossError("it was edited or damaged: its hash differs");
   if (NestedTooDeep(text, kMaxNesting))
     return absl::InvalidArgumentError("its JSON is nested too deeply");
   llvm::Expected<json::Value> parsed = json::parse(text);
   if (!parsed)
-    return absl::InvalidArgumentError(absl::StrCat(
-        "it is no JSON: ", llvm::toString(parsed.takeError())));
+    return absl::InvalidArgumentError(
+        absl::StrCat("it is no JSON: ", llvm::toString(parsed.takeError())));
   return ParseFields(*parsed);
 }
 

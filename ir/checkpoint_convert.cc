@@ -100,7 +100,8 @@ absl::StatusOr<std::vector<Moved>> PlanMoves(const Checkpoint& old,
           StateSpec(whose->sizes, weight->spec, from.state, from.sizes);
       if (from.sharded().HasOwnValues())
         return absl::FailedPreconditionError(absl::StrCat(
-            from.key(), ": every rank has a value of its own (per-shard "
+            from.key(),
+            ": every rank has a value of its own (per-shard "
             "Adafactor), which means nothing on another mesh; leave the "
             "optimizer's state out with --weights-only"));
     } else if (weight->dtype != from.dtype || weight->sizes != from.sizes) {
@@ -132,9 +133,8 @@ absl::Status WriteAll(
         rank,
         [&](const CheckpointTensor& tensor,
             CheckpointWriter::Append append) -> absl::Status {
-          TP_ASSIGN_OR_RETURN(
-              std::vector<DimIntervals> block,
-              BlockOf(tensor.sizes, tensor.spec, mesh, rank));
+          TP_ASSIGN_OR_RETURN(std::vector<DimIntervals> block,
+                              BlockOf(tensor.sizes, tensor.spec, mesh, rank));
           return stream(tensor, block, append);
         }));
   }
@@ -182,9 +182,8 @@ absl::Status ExportCheckpoint(const CheckpointReader& checkpoint,
   options.hash = false;
   // Loaders of transformers ask for this.
   options.metadata["format"] = "pt";
-  TP_ASSIGN_OR_RETURN(
-      std::unique_ptr<SafetensorsWriter> writer,
-      SafetensorsWriter::Create(temporary, std::move(options)));
+  TP_ASSIGN_OR_RETURN(std::unique_ptr<SafetensorsWriter> writer,
+                      SafetensorsWriter::Create(temporary, std::move(options)));
   std::vector<Item> items;
   const auto add = [&](const CheckpointTensor& tensor,
                        const ShardedFiles& files) -> absl::Status {
@@ -203,11 +202,11 @@ absl::Status ExportCheckpoint(const CheckpointReader& checkpoint,
         TP_RETURN_IF_ERROR(add(tensor, package->files));
   for (const Item& item : items)
     for (size_t copy = 0; copy < item.times; ++copy)
-      TP_RETURN_IF_ERROR(item.files->Stream(
-          item.tensor, WholeBlock(item.tensor.sizes),
-          [&](const void* data, size_t size) {
-            return writer->Append(data, size);
-          }));
+      TP_RETURN_IF_ERROR(item.files->Stream(item.tensor,
+                                            WholeBlock(item.tensor.sizes),
+                                            [&](const void* data, size_t size) {
+                                              return writer->Append(data, size);
+                                            }));
   TP_RETURN_IF_ERROR(writer->Finish());
   if (std::rename(temporary.c_str(), path.c_str()) != 0) {
     const int reason = errno;
@@ -276,8 +275,8 @@ absl::Status ImportCheckpoint(const WeightSource& given, const Module& planned,
         const int64_t item = ByteSize(source.dtype);
         for (const auto& piece : SplitBlock(block, kPieceBytes / item)) {
           buffer.resize(static_cast<size_t>(BlockElements(piece) * item));
-          TP_RETURN_IF_ERROR(CopyBlock(source, storage, piece, buffer.data(),
-                                       buffer.size()));
+          TP_RETURN_IF_ERROR(
+              CopyBlock(source, storage, piece, buffer.data(), buffer.size()));
           TP_RETURN_IF_ERROR(append(buffer.data(), buffer.size()));
         }
         return absl::OkStatus();

@@ -33,8 +33,7 @@ std::string OthersIn(const std::string& dir, const std::string& except) {
   const std::vector<int64_t> steps = CheckpointSteps(dir);
   for (int64_t step : llvm::reverse(steps)) {
     const std::string path = In(dir, absl::StrCat("step-", step));
-    if (path != except)
-      absl::StrAppend(&text, text.empty() ? "" : ", ", path);
+    if (path != except) absl::StrAppend(&text, text.empty() ? "" : ", ", path);
   }
   return text;
 }
@@ -46,7 +45,8 @@ absl::StatusOr<std::string> FolderOf(const std::string& path) {
   if (!Exists(latest)) {
     const std::string others = OthersIn(path, "");
     return absl::NotFoundError(
-        absl::StrCat(path, " is no checkpoint: it has neither checkpoint.json "
+        absl::StrCat(path,
+                     " is no checkpoint: it has neither checkpoint.json "
                      "nor a file 'latest'",
                      others.empty() ? "" : "; there are ", others));
   }
@@ -71,9 +71,9 @@ absl::StatusOr<std::unique_ptr<CheckpointReader>> CheckpointReader::Open(
   if (status.ok()) return reader;
   const std::string others = folder == path ? "" : OthersIn(path, folder);
   if (others.empty()) return status;
-  return absl::Status(status.code(),
-                      absl::StrCat(status.message(),
-                                   "; older checkpoints: ", others));
+  return absl::Status(
+      status.code(),
+      absl::StrCat(status.message(), "; older checkpoints: ", others));
 }
 
 const CheckpointTensor* CheckpointReader::Find(llvm::StringRef key) const {

@@ -94,8 +94,7 @@ absl::StatusOr<std::unique_ptr<CheckpointWriter>> CheckpointWriter::Create(
 }
 
 absl::Status CheckpointWriter::WriteRank(int64_t rank, Fill fill) {
-  const std::string path =
-      (fs::path(temporary_) / RankFileName(rank)).string();
+  const std::string path = (fs::path(temporary_) / RankFileName(rank)).string();
   SafetensorsWriterOptions options;
   options.sync = true;
   TP_ASSIGN_OR_RETURN(std::unique_ptr<SafetensorsWriter> file,
@@ -114,9 +113,9 @@ absl::Status CheckpointWriter::WriteRank(int64_t rank, Fill fill) {
     auto left = static_cast<uint64_t>(bytes);
     const auto append = [&](const void* data, size_t size) -> absl::Status {
       if (size > left)
-        return absl::InternalError(
-            absl::StrCat(tensor->key(), " has ", bytes, " bytes on rank ",
-                         rank, ", more were given"));
+        return absl::InternalError(absl::StrCat(tensor->key(), " has ", bytes,
+                                                " bytes on rank ", rank,
+                                                ", more were given"));
       left -= size;
       return file->Append(data, size);
     };
@@ -160,8 +159,7 @@ absl::Status CheckpointWriter::RemoveOld(int keep) const {
   std::sort(steps.begin(), steps.end(),
             [&](int64_t a, int64_t b) { return order(a) < order(b); });
   for (size_t i = static_cast<size_t>(keep); i < steps.size(); ++i) {
-    const fs::path path =
-        fs::path(dir_) / absl::StrCat(kStepPrefix, steps[i]);
+    const fs::path path = fs::path(dir_) / absl::StrCat(kStepPrefix, steps[i]);
     // Renamed first: half a checkpoint must not look like one.
     const fs::path going = path.string() + ".tmp";
     std::error_code error;

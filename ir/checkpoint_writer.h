@@ -62,8 +62,7 @@ class CheckpointWriter {
 };
 
 // Whether a rank's file holds (its part of) the tensor.
-bool RankStores(const CheckpointTensor& tensor, const Mesh& mesh,
-                int64_t rank);
+bool RankStores(const CheckpointTensor& tensor, const Mesh& mesh, int64_t rank);
 
 // The steps DIR holds complete checkpoints of, by name, ascending.
 std::vector<int64_t> CheckpointSteps(const std::string& dir);

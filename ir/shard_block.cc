@@ -20,9 +20,8 @@ absl::StatusOr<int64_t> Constant(const SymExpr& expr) {
 }
 
 // The intervals of a dim of `dim_size` that is split once.
-absl::StatusOr<DimIntervals> SplitDim(const DimFactor& factor,
-                                      int64_t dim_size, int64_t axis_size,
-                                      int64_t coordinate) {
+absl::StatusOr<DimIntervals> SplitDim(const DimFactor& factor, int64_t dim_size,
+                                      int64_t axis_size, int64_t coordinate) {
   const ShardExtent part = ShardExtentOf(factor.size, axis_size, coordinate);
   TP_ASSIGN_OR_RETURN(int64_t left, Constant(factor.left));
   TP_ASSIGN_OR_RETURN(int64_t size, Constant(factor.size));
@@ -94,8 +93,7 @@ void CopyDims(const CopyPlan& plan, size_t dim, const char* from, char* to) {
       continue;
     }
     for (int64_t i = 0; i < run.extent; ++i)
-      CopyDims(plan, dim + 1, source + i * from_stride,
-               target + i * to_stride);
+      CopyDims(plan, dim + 1, source + i * from_stride, target + i * to_stride);
   }
 }
 

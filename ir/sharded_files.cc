@@ -41,9 +41,11 @@ absl::Status ShardedFiles::Check(const ShardedTensor& tensor) const {
     TP_ASSIGN_OR_RETURN(std::vector<DimIntervals> block,
                         BlockOf(tensor.sizes, tensor.spec, mesh_, rank));
     if (stored->dtype != tensor.dtype || stored->sizes != ExtentsOf(block))
-      return absl::DataLossError(absl::StrCat(
-          file.path(), ": tensor ", tensor.key, " has another dtype or shape "
-          "than the part of rank ", rank));
+      return absl::DataLossError(absl::StrCat(file.path(), ": tensor ",
+                                              tensor.key,
+                                              " has another dtype or shape "
+                                              "than the part of rank ",
+                                              rank));
   }
   return absl::OkStatus();
 }
@@ -52,9 +54,10 @@ absl::Status ShardedFiles::ReadBlock(const ShardedTensor& tensor,
                                      llvm::ArrayRef<DimIntervals> block,
                                      void* out, size_t out_bytes) const {
   if (tensor.HasOwnValues())
-    return absl::FailedPreconditionError(absl::StrCat(
-        tensor.key, ": every rank has a value of its own, which means nothing "
-        "on another mesh"));
+    return absl::FailedPreconditionError(
+        absl::StrCat(tensor.key,
+                     ": every rank has a value of its own, which means nothing "
+                     "on another mesh"));
   const int64_t item = ByteSize(tensor.dtype);
   if (!Fits(tensor.sizes, block) ||
       static_cast<uint64_t>(BlockElements(block) * item) != out_bytes)
@@ -66,8 +69,7 @@ absl::Status ShardedFiles::ReadBlock(const ShardedTensor& tensor,
     TP_ASSIGN_OR_RETURN(std::vector<DimIntervals> held,
                         BlockOf(tensor.sizes, tensor.spec, mesh_, rank));
     TP_ASSIGN_OR_RETURN(Bytes bytes, ReadOwn(tensor, rank));
-    if (bytes.size() !=
-        static_cast<uint64_t>(BlockElements(held) * item))
+    if (bytes.size() != static_cast<uint64_t>(BlockElements(held) * item))
       return Check(tensor);
     copied += CopyCommon(held, bytes.data(), block, out, item);
   }
@@ -98,8 +100,7 @@ absl::Status ShardedFiles::Stream(
   for (const std::vector<DimIntervals>& piece :
        SplitBlock(block, kPieceBytes / item)) {
     buffer.resize(static_cast<size_t>(BlockElements(piece) * item));
-    TP_RETURN_IF_ERROR(
-        ReadBlock(tensor, piece, buffer.data(), buffer.size()));
+    TP_RETURN_IF_ERROR(ReadBlock(tensor, piece, buffer.data(), buffer.size()));
     TP_RETURN_IF_ERROR(take(buffer.data(), buffer.size()));
   }
   return absl::OkStatus();

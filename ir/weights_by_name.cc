@@ -16,8 +16,8 @@ namespace {
 constexpr size_t kShownProblems = 8;
 
 std::string Shape(DType dtype, llvm::ArrayRef<int64_t> sizes) {
-  return absl::StrCat(std::string(Name(dtype)), "[",
-                      absl::StrJoin(sizes, ","), "]");
+  return absl::StrCat(std::string(Name(dtype)), "[", absl::StrJoin(sizes, ","),
+                      "]");
 }
 
 // Problems of one kind, the first ones in full.
@@ -41,8 +41,8 @@ class Problems {
   size_t count_ = 0;
 };
 
-absl::StatusOr<bool> SameBytes(const WeightSource& source,
-                               const WeightInfo& a, const WeightInfo& b) {
+absl::StatusOr<bool> SameBytes(const WeightSource& source, const WeightInfo& a,
+                               const WeightInfo& b) {
   if (a.dtype != b.dtype || a.sizes != b.sizes) return false;
   TP_ASSIGN_OR_RETURN(Bytes x, source.View(a));
   TP_ASSIGN_OR_RETURN(Bytes y, source.View(b));
@@ -107,8 +107,7 @@ class ReplacedWeights : public WeightSource {
 absl::StatusOr<llvm::SmallVector<int64_t, 4>> WholeSizes(const Value& weight) {
   Dims dims = weight.type().dims;
   for (const Placement& placement : weight.spec())
-    if (placement.is_shard() &&
-        placement.dim() < static_cast<int>(dims.size()))
+    if (placement.is_shard() && placement.dim() < static_cast<int>(dims.size()))
       dims[placement.dim()] = placement.factor().dim_size();
   llvm::SmallVector<int64_t, 4> sizes;
   for (const SymExpr& dim : dims) {
@@ -179,8 +178,7 @@ absl::StatusOr<MatchedWeights> MatchWeights(const Function& function,
 
 absl::StatusOr<std::shared_ptr<const WeightSource>> ReplaceWeights(
     const Function& function, std::shared_ptr<const WeightSource> model,
-    std::shared_ptr<const WeightSource> given,
-    std::vector<std::string>* kept) {
+    std::shared_ptr<const WeightSource> given, std::vector<std::string>* kept) {
   MatchOptions options;
   for (const WeightInfo& weight : model->weights())
     options.known.push_back(weight.name);

@@ -33,9 +33,9 @@ class WeightFolder : public WeightSource {
         SafetensorsFile::Open((fs::path(folder_) / name).string()));
     for (const WeightInfo& weight : file->weights()) {
       if (!Add(weight))
-        return absl::InvalidArgumentError(absl::StrCat(
-            folder_, ": \"", weight.name, "\" is in two files, ",
-            names_[file_of_[weight.name]], " and ", name));
+        return absl::InvalidArgumentError(
+            absl::StrCat(folder_, ": \"", weight.name, "\" is in two files, ",
+                         names_[file_of_[weight.name]], " and ", name));
       file_of_[weight.name] = files_.size();
     }
     files_.push_back(std::move(file));
@@ -75,8 +75,7 @@ absl::StatusOr<std::map<std::string, std::vector<std::string>>> ReadIndex(
     return error("its JSON is nested too deeply");
   llvm::Expected<llvm::json::Value> parsed = llvm::json::parse(text);
   if (!parsed)
-    return error(absl::StrCat("no JSON: ",
-                              llvm::toString(parsed.takeError())));
+    return error(absl::StrCat("no JSON: ", llvm::toString(parsed.takeError())));
   const llvm::json::Object* object = parsed->getAsObject();
   const llvm::json::Object* map =
       object ? object->getObject("weight_map") : nullptr;
@@ -106,9 +105,9 @@ absl::StatusOr<std::unique_ptr<WeightSource>> OpenIndexed(
     for (const std::string& name : of_file) {
       const std::string* found = weights->FileOf(name);
       if (found == nullptr || *found != file)
-        return absl::InvalidArgumentError(absl::StrCat(
-            index, ": \"", name, "\" is listed in ", file, ", but it is ",
-            found ? "in " + *found : "not there"));
+        return absl::InvalidArgumentError(
+            absl::StrCat(index, ": \"", name, "\" is listed in ", file,
+                         ", but it is ", found ? "in " + *found : "not there"));
     }
   for (const WeightInfo& weight : weights->weights())
     if (listed.count(weight.name) == 0)
@@ -128,12 +127,14 @@ absl::StatusOr<std::unique_ptr<WeightSource>> OpenWeights(
   if (fs::exists(folder / "checkpoint.json", error) ||
       fs::exists(folder / "latest", error))
     return absl::InvalidArgumentError(absl::StrCat(
-        path, " is a checkpoint; make one ordinary file of it with tp-ckpt "
+        path,
+        " is a checkpoint; make one ordinary file of it with tp-ckpt "
         "export"));
   if (fs::exists(folder / "manifest.json", error) &&
       fs::exists(folder / "rank0.safetensors", error))
     return absl::InvalidArgumentError(absl::StrCat(
-        path, " is a package, whose weights are split; give the original "
+        path,
+        " is a package, whose weights are split; give the original "
         "safetensors file or folder"));
   const fs::path index = folder / kIndexName;
   if (fs::exists(index, error)) return OpenIndexed(path, index.string());
@@ -142,8 +143,8 @@ absl::StatusOr<std::unique_ptr<WeightSource>> OpenWeights(
     if (entry.path().extension() == ".safetensors")
       files.push_back(entry.path().filename().string());
   if (files.empty())
-    return absl::NotFoundError(absl::StrCat(
-        path, " holds neither ", kIndexName, " nor a .safetensors file"));
+    return absl::NotFoundError(absl::StrCat(path, " holds neither ", kIndexName,
+                                            " nor a .safetensors file"));
   std::sort(files.begin(), files.end());
   auto weights = std::make_unique<WeightFolder>(path);
   for (const std::string& file : files)

@@ -86,7 +86,8 @@ absl::StatusOr<std::unique_ptr<Module>> ReadPlan(const std::string& package) {
   TP_ASSIGN_OR_RETURN(std::string text, ReadTextFile(path));
   if (Sha256Hex(text) != hash)
     return absl::DataLossError(absl::StrCat(
-        path, " is not the file tp-compile wrote: its SHA-256 differs from "
+        path,
+        " is not the file tp-compile wrote: its SHA-256 differs from "
         "the manifest's; compile again"));
   return Parse(text, path);
 }
@@ -97,9 +98,8 @@ absl::StatusOr<PackageWeights> ReadPackageWeights(const std::string& package) {
   TP_ASSIGN_OR_RETURN(weights.tensors, PlannedWeights(*planned));
   std::vector<std::unique_ptr<SafetensorsFile>> files;
   for (int64_t rank = 0; rank < planned->mesh().num_ranks(); ++rank) {
-    TP_ASSIGN_OR_RETURN(
-        std::unique_ptr<SafetensorsFile> file,
-        SafetensorsFile::Open(In(package, RankFileName(rank))));
+    TP_ASSIGN_OR_RETURN(std::unique_ptr<SafetensorsFile> file,
+                        SafetensorsFile::Open(In(package, RankFileName(rank))));
     files.push_back(std::move(file));
   }
   weights.files = ShardedFiles(planned->mesh(), std::move(files));
@@ -135,8 +135,8 @@ absl::Status Info(const std::string& path, const Options& options) {
             << " micro-batches of it used up, seed " << checkpoint.seed
             << "\nmesh " << checkpoint.mesh.ToString() << "\n"
             << counts[0] << " parameters (" << bytes[0] << " bytes), "
-            << counts[1] << " buffers (" << bytes[1] << " bytes), "
-            << counts[2] << " states (" << bytes[2] << " bytes) of "
+            << counts[1] << " buffers (" << bytes[1] << " bytes), " << counts[2]
+            << " states (" << bytes[2] << " bytes) of "
             << (checkpoint.optimizer.empty() ? "no optimizer"
                                              : checkpoint.optimizer)
             << "\n";
@@ -250,8 +250,7 @@ int Main(int argc, char** argv) {
     if (found.ok()) command = *found;
   }
   if (!status.ok()) {
-    std::cerr << "tp-ckpt: " << status.message()
-              << "\nTry tp-ckpt --help.\n";
+    std::cerr << "tp-ckpt: " << status.message() << "\nTry tp-ckpt --help.\n";
     return static_cast<int>(ExitCode::kUsage);
   }
   try {

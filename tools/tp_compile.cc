@@ -19,6 +19,7 @@
 #include "ir/safetensors.h"
 #include "ir/status.h"
 #include "ir/text.h"
+#include "ir/weights_by_name.h"
 #include "llvm/ADT/STLExtras.h"
 #include "passes/pass.h"
 #include "passes/plan_summary.h"
@@ -53,6 +54,8 @@ Splits a TorchScript model over N ranks and writes a package that tp-run runs.
                      training), on or off
   --zero3-keep       keeps what was gathered for forward until backward
   --config FILE      rules (YAML) that pin weights; the rest is searched
+  --weights PATH     weights by original name from safetensors instead of the
+                     archive's: one file, or a HuggingFace folder
   --method NAME      the method to compile (default forward)
   --allow-op NAME    lets an operator through the archive check
   -o DIR             the package; replaced whole if it is one already
@@ -77,6 +80,7 @@ struct Options {
   std::vector<std::string> allow_ops;
   std::string mesh;
   std::string config;
+  std::string weights;
   std::string method = "forward";
   std::string output;
   std::string dump_after;
@@ -143,6 +147,7 @@ absl::Status ParseOptions(int argc, char** argv, Options& options) {
   line.String("--mesh", &options.mesh);
   line.String("--tp", &tp);
   line.String("--config", &options.config);
+  line.String("--weights", &options.weights);
   line.String("--method", &options.method);
   line.String("-o", &options.output);
   line.String("--dump-after", &options.dump_after);
@@ -314,6 +319,26 @@ std::vector<std::string> NotesOf(const PlanSummary& summary,
   return notes;
 }
 
+// Puts the weights of --weights in place of the archive's.
+absl::Status TakeWeights(const Options& options, ImportedModel& model) {
+  if (options.weights.empty()) return absl::OkStatus();
+  TP_ASSIGN_OR_RETURN(std::shared_ptr<const WeightSource> given,
+                      OpenWeights(options.weights));
+  std::vector<std::string> kept;
+  absl::StatusOr<std::shared_ptr<const WeightSource>> replaced =
+      ReplaceWeights(*model.module->functions()[0], model.weights, given,
+                     &kept);
+  if (!replaced.ok())
+    return Annotate(replaced.status(),
+                    absl::StrCat("--weights ", options.weights));
+  model.weights = *std::move(replaced);
+  if (!kept.empty())
+    model.notes.push_back(absl::StrCat(
+        kept.size(), " buffers (", kept[0], kept.size() > 1 ? ", ..." : "",
+        ") are not among the given weights; the model's own are used"));
+  return absl::OkStatus();
+}
+
 absl::Status Compile(Options& options, UnfinishedPackage& unfinished) {
   Progress progress(options);
   if (!options.plan_only && options.stop_after.empty())
@@ -322,6 +347,7 @@ absl::Status Compile(Options& options, UnfinishedPackage& unfinished) {
   TP_ASSIGN_OR_RETURN(ImportOptions import, MakeImportOptions(options));
   TP_ASSIGN_OR_RETURN(ImportedModel model,
                       ImportTorchScript(options.model, import));
+  TP_RETURN_IF_ERROR(TakeWeights(options, model));
   PassContext context;
   context.train = options.train;
   context.loss = options.loss;

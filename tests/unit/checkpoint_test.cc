@@ -94,8 +94,8 @@ absl::Status Save(const std::string& dir, const Checkpoint& checkpoint,
   const int64_t ranks = checkpoint.mesh.num_ranks();
   for (int64_t rank = 0; rank < ranks; ++rank) {
     absl::Status status = (*writer)->WriteRank(
-        rank, [&](const CheckpointTensor& tensor,
-                  CheckpointWriter::Append append) {
+        rank,
+        [&](const CheckpointTensor& tensor, CheckpointWriter::Append append) {
           const std::string part =
               PartOf(tensor, values.at(tensor.key()), ranks, rank);
           return append(part.data(), part.size());
@@ -190,10 +190,10 @@ TEST_F(CheckpointTest, EveryDamageIsFoundAndTheFileNamed) {
       const absl::Status status =
           CheckpointReader::Open(Path("step-7")).status();
       EXPECT_FALSE(status.ok()) << name << " " << how;
-      EXPECT_THAT(std::string(status.message()),
-                  HasSubstr(how == "gone" && name == "checkpoint.json"
-                                ? Path("step-7")
-                                : path))
+      EXPECT_THAT(
+          std::string(status.message()),
+          HasSubstr(how == "gone" && name == "checkpoint.json" ? Path("step-7")
+                                                               : path))
           << how;
     }
   }
@@ -328,8 +328,8 @@ std::unique_ptr<Module> RandomPlan(const Checkpoint& checkpoint, int ranks,
   int number = 0;
   for (const CheckpointTensor& tensor : checkpoint.tensors) {
     if (tensor.kind == Kind::kState) continue;
-    absl::StrAppend(&text, number ? ", " : "", "%w", number,
-                    ": ", std::string(Name(tensor.dtype)), "[");
+    absl::StrAppend(&text, number ? ", " : "", "%w", number, ": ",
+                    std::string(Name(tensor.dtype)), "[");
     for (size_t d = 0; d < tensor.sizes.size(); ++d)
       absl::StrAppend(&text, d ? "," : "", tensor.sizes[d]);
     absl::StrAppend(&text, "] <", RandomPlacement(tensor.sizes, random), "> ",
@@ -339,8 +339,8 @@ std::unique_ptr<Module> RandomPlan(const Checkpoint& checkpoint, int ranks,
       absl::StrAppend(&text, " alias \"", alias, "\"");
     ++number;
   }
-  absl::StrAppend(&text, ") -> ", std::string(Name(checkpoint.tensors[0].dtype)),
-                  "[");
+  absl::StrAppend(&text, ") -> ",
+                  std::string(Name(checkpoint.tensors[0].dtype)), "[");
   for (size_t d = 0; d < checkpoint.tensors[0].sizes.size(); ++d)
     absl::StrAppend(&text, d ? "," : "", checkpoint.tensors[0].sizes[d]);
   absl::StrAppend(&text, "] {\n  return %w0\n}\n");
@@ -370,8 +370,7 @@ TEST_F(CheckpointTest, ReshardKeepsEveryBit) {
                            std::vector<int64_t> state_sizes) {
         CheckpointTensor tensor =
             Tensor(Kind::kState, name, DType::kF32, state_sizes, "R", state);
-        tensor.spec =
-            StateSpec(sizes, parameter.spec, state, state_sizes);
+        tensor.spec = StateSpec(sizes, parameter.spec, state, state_sizes);
         checkpoint.tensors.push_back(std::move(tensor));
       };
       add("exp_avg", sizes);
@@ -498,9 +497,9 @@ TEST_F(CheckpointTest, StatesThatDifferBetweenRanks) {
   auto plan = RandomPlan(sample, 3, random);
   EXPECT_TRUE(absl::IsFailedPrecondition(
       ReshardCheckpoint(**reader, *plan, Path("b"), {})));
-  EXPECT_TRUE(ReshardCheckpoint(**reader, *plan, Path("b"),
-                                {/*weights_only=*/true})
-                  .ok());
+  EXPECT_TRUE(
+      ReshardCheckpoint(**reader, *plan, Path("b"), {/*weights_only=*/true})
+          .ok());
 }
 
 }  // namespace

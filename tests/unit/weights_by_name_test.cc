@@ -1,5 +1,6 @@
 #include "ir/weights_by_name.h"
 
+#include <cstdlib>
 #include <filesystem>
 
 #include "absl/strings/str_cat.h"

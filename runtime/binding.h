@@ -19,6 +19,7 @@ struct Frame {
   Tape* tape = nullptr;  // null: nothing is differentiated
   uint64_t random_key = 0;
   bool evaluate = false;  // dropout drops nothing
+  bool recompute = false;  // segments are recorded when they run again
 };
 
 using Kernel = absl::Status (*)(Frame&, const BoundInstruction&);

@@ -11,6 +11,7 @@
 #include "ir/status.h"
 #include "runtime/binding.h"
 #include "runtime/packed_linear.h"
+#include "runtime/train/tape.h"
 
 namespace tp {
 namespace {
@@ -201,7 +202,7 @@ absl::Status Executor::RunHoisted(Binding& binding) {
 
 absl::Status Executor::Execute(Binding& binding, const RunOptions& options) {
   Frame frame{binding.registers, stack_, options.times, options.tape,
-              options.random_key, options.evaluate};
+              options.random_key, options.evaluate, options.recompute};
   const BoundInstruction* current = nullptr;
   absl::Status status = CatchTorch([&] {
     for (const BoundInstruction& bound : binding.code) {
@@ -226,6 +227,40 @@ absl::Status Executor::Execute(Binding& binding, const RunOptions& options) {
   return Annotate(status, Describe(*program_, *current->instruction));
 }
 
+// From tp.enter to tp.leave, on registers of its own.
+absl::Status Executor::Replay(const Binding& binding, int64_t segment,
+                              const RunOptions& options, Tape& again) {
+  const auto& code = binding.code;
+  size_t at = 0;
+  while (at < code.size() &&
+         !(code[at].instruction->kind == InstructionKind::kEnter &&
+           code[at].offset == segment)) {
+    ++at;
+  }
+  if (at == code.size()) {
+    return absl::InternalError(
+        absl::StrCat("@forward has no segment ", segment));
+  }
+  std::vector<at::Tensor> registers(program_->num_registers());
+  for (int reg = 0; reg < program_->num_registers(); ++reg) {
+    if (program_->IsConstant(reg)) registers[reg] = binding.registers[reg];
+  }
+  Tape::Segment given = std::move(again.segments[segment]);
+  for (auto& [reg, value] : given.captured) registers[reg] = std::move(value);
+  const auto& operands = code[at].instruction->operands;
+  for (size_t i = 0; i < operands.size(); ++i) {
+    registers[operands[i].reg] = std::move(given.entered[i]);
+  }
+  c10::Stack stack;
+  Frame frame{registers, stack, nullptr, &again, options.random_key,
+              options.evaluate};
+  for (; at < code.size(); ++at) {
+    TP_RETURN_IF_ERROR(code[at].kernel(frame, code[at]));
+    if (code[at].instruction->kind == InstructionKind::kLeave) break;
+  }
+  return absl::OkStatus();
+}
+
 absl::StatusOr<std::vector<at::Tensor>> Executor::Run(
     llvm::ArrayRef<at::Tensor> inputs, const Sizes& sizes,
     const RunOptions& options) {
@@ -239,6 +274,14 @@ absl::StatusOr<std::vector<at::Tensor>> Executor::Run(
   std::vector<at::Tensor>& registers = binding->registers;
   for (size_t i = 0; i < inputs.size(); ++i) {
     registers[program_->inputs()[i].reg] = inputs[i];
+  }
+  if (options.recompute && options.tape != nullptr) {
+    RunOptions again = options;
+    again.tape = nullptr;
+    options.tape->replay = [this, binding, again](int64_t segment,
+                                                  Tape& tape) {
+      return Replay(*binding, segment, again, tape);
+    };
   }
   absl::Status status = Execute(*binding, options);
   std::vector<at::Tensor> results;

@@ -57,6 +57,9 @@ struct RunOptions {
   uint64_t random_key = 0;
   // Dropout drops nothing.
   bool evaluate = false;
+  // @forward keeps what enters segments only; @backward runs them again. The
+  // executor must not run anything else in between.
+  bool recompute = false;
 };
 
 class Executor {
@@ -83,6 +86,8 @@ class Executor {
   absl::StatusOr<Binding*> Bind(const Sizes& sizes);
   absl::Status RunHoisted(Binding& binding);
   absl::Status Execute(Binding& binding, const RunOptions& options);
+  absl::Status Replay(const Binding& binding, int64_t segment,
+                      const RunOptions& options, Tape& again);
 
   std::shared_ptr<const Program> program_;
   std::vector<at::Tensor> weights_;  // undefined where only packed is read

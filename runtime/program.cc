@@ -1,5 +1,6 @@
 #include "runtime/program.h"
 
+#include <set>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
@@ -131,6 +132,7 @@ class ProgramBuilder {
     }
     program_.num_registers_ = static_cast<int>(program_.constant_.size());
     FindProducts();
+    FindCaptured();
     MarkLastUses();
     CutSegments();
     return absl::OkStatus();
@@ -274,6 +276,29 @@ class ProgramBuilder {
       if (weight.reg == of_weight.weight) return of_weight;
     }
     return product;
+  }
+
+  void FindCaptured() {
+    auto& instructions = program_.instructions_;
+    for (size_t i = 0; i < instructions.size(); ++i) {
+      if (instructions[i].kind != InstructionKind::kEnter) continue;
+      std::set<int> made(instructions[i].results.begin(),
+                         instructions[i].results.end());
+      std::set<int> captured;
+      for (size_t k = i + 1; k < instructions.size() &&
+                             instructions[k].kind != InstructionKind::kLeave;
+           ++k) {
+        if (instructions[k].hoisted) continue;
+        for (const Operand& operand : instructions[k].operands) {
+          if (operand.reg >= 0 && made.count(operand.reg) == 0 &&
+              !program_.constant_[operand.reg])
+            captured.insert(operand.reg);
+        }
+        made.insert(instructions[k].results.begin(),
+                    instructions[k].results.end());
+      }
+      instructions[i].captured.assign(captured.begin(), captured.end());
+    }
   }
 
   void MarkLastUses() {

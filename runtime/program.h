@@ -65,6 +65,9 @@ struct Instruction {
   llvm::SmallVector<int, 1> results;  // registers; -1 where nobody reads it
   std::optional<AtenCall> call;       // of kAten
   std::vector<InPlace> in_place;      // choices, best first
+  // Of kEnter: registers made outside of the segment that it reads as they
+  // are, other than constants.
+  std::vector<int> captured;
   std::optional<MatrixProduct> product;
   // Depends on weights and sizes only: evaluated once per set of sizes.
   bool hoisted = false;

@@ -52,6 +52,9 @@ Optimizer:
                          after the step under way
   --save-every N         also every N steps;  --keep N: the newest (default 2)
   --resume PATH          goes on from a checkpoint, bit for bit
+  --recompute            keeps less of the forward pass and computes it again
+  --loss-scale X         for f16 parameters: dynamic (default there), a number
+                         or off
   --export FILE          writes the trained parameters, whole, by original name
   --metrics FILE.jsonl   a line per step
   --log-every N          steps between lines on the screen (default 1)
@@ -69,6 +72,7 @@ struct Options {
   std::vector<std::string> eval_data;
   std::string metrics;
   std::string export_to;
+  std::string loss_scale = "auto";
   std::string save;
   std::string resume;
   int save_every = 0;
@@ -116,6 +120,18 @@ absl::Status FinishOptions(Options& options) {
   if (options.adafactor != "exact" && options.adafactor != "per-shard")
     return absl::InvalidArgumentError("--adafactor is exact or per-shard");
   optimizer.per_shard = options.adafactor == "per-shard";
+  LossScaleOptions& scale = options.trainer.loss_scale;
+  if (options.loss_scale == "off") {
+    scale.kind = LossScaleOptions::Kind::kOff;
+  } else if (options.loss_scale == "dynamic") {
+    scale.kind = LossScaleOptions::Kind::kDynamic;
+  } else if (options.loss_scale != "auto") {
+    scale.kind = LossScaleOptions::Kind::kFixed;
+    if (!absl::SimpleAtod(options.loss_scale, &scale.initial) ||
+        !(scale.initial > 0))
+      return absl::InvalidArgumentError(
+          "--loss-scale is dynamic, a positive number or off");
+  }
   const auto seed = static_cast<uint64_t>(options.seed);
   optimizer.seed = options.trainer.seed = options.data.seed = seed;
   options.data.shuffle = !options.no_shuffle;
@@ -159,6 +175,8 @@ absl::Status ParseOptions(int argc, char** argv, Options& options) {
   line.Strings("--eval-data", &options.eval_data);
   line.Int("--eval-every", &options.eval_every);
   line.String("--metrics", &options.metrics);
+  line.Switch("--recompute", &options.session.recompute);
+  line.String("--loss-scale", &options.loss_scale);
   line.String("--export", &options.export_to);
   line.String("--save", &options.save);
   line.Int("--save-every", &options.save_every);
@@ -206,7 +224,9 @@ class Training {
     TP_RETURN_IF_ERROR(Steps());
     if (!options_.save.empty() && saved_step_ != trainer_->steps_done())
       TP_RETURN_IF_ERROR(Save());
-    if (!options_.eval_data.empty()) TP_RETURN_IF_ERROR(Evaluate());
+    if (!options_.eval_data.empty() &&
+        evaluated_step_ != trainer_->steps_done())
+      TP_RETURN_IF_ERROR(Evaluate());
     if (options_.export_to.empty()) return absl::OkStatus();
     TP_ASSIGN_OR_RETURN(NamedTensors parameters, session_->WholeParameters());
     return WriteTensors(options_.export_to, parameters);
@@ -266,9 +286,11 @@ class Training {
         report.step % options_.log_every == 0)
       std::cout << absl::StrFormat(
                        "step %d  loss %.4f  lr %.3g  grad norm %.4f  %.0f "
-                       "tokens/s",
+                       "tokens/s%s",
                        report.step, report.loss, report.lr, report.grad_norm,
-                       static_cast<double>(report.tokens) / report.seconds)
+                       static_cast<double>(report.tokens) / report.seconds,
+                       report.skipped ? "  skipped: a gradient overflowed"
+                                      : "")
                 << std::endl;
     return absl::OkStatus();
   }
@@ -284,6 +306,7 @@ class Training {
     TP_ASSIGN_OR_RETURN(double loss, trainer_->Evaluate([&] {
       return batches->Next();
     }));
+    evaluated_step_ = trainer_->steps_done();
     if (metrics_.is_open())
       metrics_ << absl::StrFormat("{\"step\": %d, \"eval_loss\": %.9g}\n",
                                   trainer_->steps_done(), loss)
@@ -301,6 +324,7 @@ class Training {
   std::unique_ptr<Trainer> trainer_;
   std::ofstream metrics_;
   int64_t saved_step_ = -1;
+  int64_t evaluated_step_ = -1;
 };
 
 }  // namespace

@@ -1,5 +1,6 @@
 #include "runtime/train/checkpoint.h"
 
+#include <cstdio>
 #include <cstring>
 #include <map>
 #include <utility>
@@ -15,6 +16,8 @@
 
 namespace tp {
 namespace {
+
+constexpr char kLossScale[] = "loss_scale";
 
 // A tensor of the run as one rank holds it.
 struct Entry {
@@ -128,6 +131,9 @@ absl::Status SaveCheckpoint(const std::string& dir, TrainSession& session,
   checkpoint.optimizer = trainer.options().optimizer.name;
   checkpoint.optimizer_options = OptionsText(trainer.options());
   checkpoint.mesh = session.mesh();
+  checkpoint.extra[kLossScale] = absl::StrFormat(
+      "%.17g %d", trainer.loss_scale().scale(),
+      trainer.loss_scale().good_steps());
   TP_ASSIGN_OR_RETURN(
       std::vector<Entry> first,
       EntriesOf(session.training(0), *trainer.optimizers()[0]));
@@ -193,6 +199,13 @@ absl::Status LoadCheckpoint(const std::string& path, TrainSession& session,
         return absl::OkStatus();
       }));
   trainer.set_steps_done(checkpoint.step);
+  double scale = 0;
+  int good_steps = 0;
+  auto kept = checkpoint.extra.find(kLossScale);
+  if (kept != checkpoint.extra.end() &&
+      std::sscanf(kept->second.c_str(), "%lf %d", &scale, &good_steps) == 2) {
+    trainer.loss_scale().Restore(scale, good_steps);
+  }
   position.epoch = checkpoint.epoch;
   position.position = checkpoint.position;
   return absl::OkStatus();

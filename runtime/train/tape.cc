@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "ir/status.h"
 
 namespace tp {
 namespace {
@@ -52,6 +53,17 @@ absl::Status RunEnter(Frame& frame, const BoundInstruction& bound) {
   }
   Tape::Segment& segment = SegmentOf(frame, bound);
   segment = Tape::Segment();
+  if (frame.recompute) {
+    segment.runs_again = true;
+    for (int reg : bound.instruction->captured) {
+      segment.captured.emplace_back(reg, frame.registers[reg]);
+    }
+    for (size_t i = 0; i < operands.size(); ++i) {
+      segment.entered.push_back(Take(frame, operands[i]));
+      Put(frame, bound, i, segment.entered.back());
+    }
+    return absl::OkStatus();
+  }
   for (size_t i = 0; i < operands.size(); ++i) {
     at::Tensor leaf = Take(frame, operands[i]).detach();
     leaf.set_requires_grad(true);
@@ -69,7 +81,7 @@ absl::Status RunLeave(Frame& frame, const BoundInstruction& bound) {
     if (!bound.segment_inputs.empty()) {
       left.insert(value.storage().unsafeGetStorageImpl());
     }
-    if (frame.tape != nullptr) {
+    if (frame.tape != nullptr && !SegmentOf(frame, bound).runs_again) {
       SegmentOf(frame, bound)
           .left.push_back(value.requires_grad() ? gradient_edge(value)
                                                 : Edge());
@@ -105,6 +117,14 @@ absl::Status RunSegmentGrad(Frame& frame, const BoundInstruction& bound) {
     return absl::FailedPreconditionError("no forward pass came before");
   }
   Tape::Segment segment = std::exchange(SegmentOf(frame, bound), {});
+  if (segment.runs_again) {
+    Tape again;
+    again.segments.resize(static_cast<size_t>(bound.offset) + 1);
+    again.segments.back() = std::move(segment);
+    at::AutoGradMode recording(true);
+    TP_RETURN_IF_ERROR(frame.tape->replay(bound.offset, again));
+    segment = std::move(again.segments.back());
+  }
   const auto& operands = bound.instruction->operands;
   if (operands.size() != segment.left.size() ||
       bound.instruction->results.size() != segment.entered.size()) {

@@ -7,6 +7,8 @@
 #include <ATen/ATen.h>
 #include <torch/csrc/autograd/edge.h>
 
+#include <functional>
+#include <utility>
 #include <vector>
 
 #include "runtime/binding.h"
@@ -15,13 +17,20 @@ namespace tp {
 
 struct Tape {
   struct Segment {
-    std::vector<at::Tensor> entered;  // leaves, as tp.enter gave them
+    // Leaves, as tp.enter gave them; of a segment that will run again, what
+    // they will be made of.
+    std::vector<at::Tensor> entered;
+    // Of a segment that will run again: other values it reads, by register.
+    std::vector<std::pair<int, at::Tensor>> captured;
+    bool runs_again = false;
     // Where the gradients of the tp.leave operands go; no function where a
     // value turned out not to depend on any leaf. The values themselves are
     // not held, so their memory can be reused.
     std::vector<torch::autograd::Edge> left;
   };
   std::vector<Segment> segments;
+  // Runs a segment of the forward pass again, recorded on `again`.
+  std::function<absl::Status(int64_t segment, Tape& again)> replay;
 };
 
 // Kernels of tp.enter, tp.leave and tp.segment_grad. Without a tape the first

@@ -223,12 +223,14 @@ absl::StatusOr<std::vector<at::Tensor>> TrainSession::Run(
     }
     Tape tape;
     run.tape = &tape;
+    run.recompute = options_.recompute;
     {
-      at::AutoGradMode recording(true);
+      at::AutoGradMode recording(!options_.recompute);
       TP_ASSIGN_OR_RETURN(state.outputs,
                           state.forward->Run(bound.tensors, bound.sizes, run));
     }
     at::NoGradGuard no_grad;
+    run.recompute = false;  // of @forward alone
     const at::Tensor one = at::full_like(state.outputs[0], seed);
     TP_ASSIGN_OR_RETURN(std::vector<at::Tensor> gradients,
                         state.backward->Run({one}, bound.sizes, run));

@@ -33,6 +33,9 @@ struct TrainOptions {
   // Runs in f64, for verification.
   bool f64 = false;
   int output_rank = 0;
+  // Keeps only what enters each segment between two collectives, and runs the
+  // segment again in the backward pass: less memory, a forward pass more.
+  bool recompute = false;
 };
 
 // What the code that runs on a rank's thread works on.

@@ -23,6 +23,15 @@ int64_t TokensOf(const NamedTensors& batch) {
   return tokens;
 }
 
+// In f32: an f16 gradient would lose what the scale has kept.
+void Unscale(std::vector<at::Tensor>& gradients, double scale) {
+  for (at::Tensor& gradient : gradients) {
+    if (!gradient.defined()) continue;
+    if (gradient.element_size() < 4) gradient = gradient.to(at::kFloat);
+    gradient.mul_(1 / scale);
+  }
+}
+
 }  // namespace
 
 absl::StatusOr<std::unique_ptr<Trainer>> Trainer::Create(
@@ -41,6 +50,11 @@ absl::StatusOr<std::unique_ptr<Trainer>> Trainer::Create(
                           training.axes[0]));
         return absl::OkStatus();
       }));
+  bool has_f16 = false;
+  for (const TrainableParameter& parameter : session.training(0).parameters) {
+    has_f16 = has_f16 || parameter.type.dtype == DType::kF16;
+  }
+  trainer->loss_scale_.emplace(options.loss_scale, has_f16);
   trainer->set_steps_done(0);
   return trainer;
 }
@@ -65,7 +79,7 @@ absl::StatusOr<std::optional<StepReport>> Trainer::Step(const NextBatch& next) {
       return std::nullopt;
     }
     absl::StatusOr<std::vector<at::Tensor>> outputs =
-        session_.ForwardBackward(*batch, share);
+        session_.ForwardBackward(*batch, share * loss_scale_->scale());
     if (!outputs.ok()) {
       return Annotate(outputs.status(), absl::StrCat("step ", report.step,
                                                      ", micro-batch ", i + 1));
@@ -85,11 +99,18 @@ absl::Status Trainer::Update(StepReport& report) {
   TP_RETURN_IF_ERROR(session_.FinishGradients());
   report.lr = options_.lr * LrFactor(options_.schedule, report.step);
   std::vector<double> norms(session_.num_ranks());
+  const double scale = loss_scale_->scale();
   TP_RETURN_IF_ERROR(
       session_.OnRanks([&](int rank, RankTraining& training) -> absl::Status {
+        if (loss_scale_->on()) Unscale(training.gradients, scale);
         TP_ASSIGN_OR_RETURN(
             norms[rank], GlobalGradNorm(training.parameters, training.gradients,
                                         training.axes[0]));
+        // The norm is the same on all ranks, and so is what follows from it.
+        if (loss_scale_->on() && !std::isfinite(norms[rank])) {
+          for (at::Tensor& gradient : training.gradients) gradient.reset();
+          return absl::OkStatus();
+        }
         if (options_.max_grad_norm > 0) {
           ClipGradients(training.gradients, norms[rank],
                         options_.max_grad_norm);
@@ -100,6 +121,7 @@ absl::Status Trainer::Update(StepReport& report) {
         return absl::OkStatus();
       }));
   report.grad_norm = norms[0];
+  report.skipped = !loss_scale_->Update(std::isfinite(norms[0]));
   return absl::OkStatus();
 }
 

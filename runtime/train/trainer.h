@@ -14,6 +14,7 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
+#include "runtime/optimizer/loss_scale.h"
 #include "runtime/optimizer/lr_schedule.h"
 #include "runtime/optimizer/optimizer.h"
 #include "runtime/train/train_session.h"
@@ -23,6 +24,7 @@ namespace tp {
 struct TrainerOptions {
   OptimizerOptions optimizer;
   LrScheduleOptions schedule;
+  LossScaleOptions loss_scale;
   double lr = 1e-3;          // at the top of the schedule
   double max_grad_norm = 1;  // 0: no clipping
   int accumulate = 1;        // micro-batches per step
@@ -35,6 +37,7 @@ struct StepReport {
   double loss = 0;   // mean over the micro-batches
   double lr = 0;
   double grad_norm = 0;  // before clipping
+  bool skipped = false;  // a scaled f16 gradient overflowed
   int64_t tokens = 0;    // elements of the largest integer input, added up
   double seconds = 0;
 };
@@ -57,6 +60,8 @@ class Trainer {
   const TrainerOptions& options() const { return options_; }
   int64_t steps_done() const { return steps_; }
   void set_steps_done(int64_t steps);
+  LossScale& loss_scale() { return *loss_scale_; }
+  const LossScale& loss_scale() const { return *loss_scale_; }
   // By rank; for checkpoints.
   const std::vector<std::unique_ptr<Optimizer>>& optimizers() const {
     return optimizers_;
@@ -70,6 +75,7 @@ class Trainer {
   TrainSession& session_;
   const TrainerOptions options_;
   std::vector<std::unique_ptr<Optimizer>> optimizers_;
+  std::optional<LossScale> loss_scale_;
   int64_t steps_ = 0;
 };
 

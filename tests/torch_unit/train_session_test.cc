@@ -60,6 +60,7 @@ struct Plan {
   bool zero3 = false;
   bool replicate = false;  // no weight is split
   bool planned = false;    // placements are there
+  bool recompute = false;
 };
 
 std::unique_ptr<Module> PlanFor(const std::string& program, int ranks,
@@ -104,7 +105,8 @@ std::map<std::string, at::Tensor> RandomWeights(const Function& function) {
     std::vector<int64_t> sizes;
     for (const SymExpr& dim : function.body().arguments()[i]->type().dims)
       sizes.push_back(dim.constant());
-    weights[function.arguments()[i].name] = at::randn(sizes) * 0.5;
+    weights[function.arguments()[i].name] = (at::randn(sizes) * 0.5).to(
+        ScalarTypeOf(function.body().arguments()[i]->type().dtype));
   }
   return weights;
 }
@@ -131,6 +133,7 @@ std::unique_ptr<TrainSession> Open(const std::string& program, int ranks,
   TrainOptions options;
   options.group.threads = 1;
   options.group.timeout = absl::Seconds(5);
+  options.recompute = plan.recompute;
   auto session = TrainSession::Create(std::move(modules), std::move(weights),
                                       options);
   EXPECT_TRUE(session.ok()) << session.status();
@@ -175,6 +178,70 @@ TEST(TrainSessionTest, GradientsDoNotDependOnRanksOrPlan) {
                    absl::StrCat(ranks, " ranks, zero3 ", zero3,
                                 ", replicate ", replicate));
       }
+}
+
+// The same kernels on the same values, dropout included: the same bits.
+TEST(TrainSessionTest, RecomputingChangesNothing) {
+  for (const char* program : {kBlock, kDropout})
+    for (int ranks : {1, 2, 3})
+      for (bool zero3 : {false, true}) {
+        Plan plan;
+        plan.zero3 = zero3;
+        at::manual_seed(5);
+        auto kept = Open(program, ranks, plan);
+        plan.recompute = true;
+        auto again = Open(program, ranks, plan);
+        at::manual_seed(5);
+        const at::Tensor x = at::ones({4, 8});
+        const auto want = Gradients(*kept, x);
+        const auto got = Gradients(*again, x);
+        ASSERT_EQ(got.size(), want.size());
+        for (const auto& [name, tensor] : want)
+          EXPECT_TRUE(at::equal(got.at(name), tensor))
+              << name << ", " << ranks << " ranks, zero3 " << zero3;
+      }
+}
+
+// A gradient that overflows in f16 makes the scale less and no step.
+TEST(TrainSessionTest, F16StepsAreScaled) {
+  std::string program = R"(
+func @forward(%x: f16[4,8], %w: f16[8,8] param "w") -> f16[] {
+  %0 = aten.linear(%x, %w) : f16[4,8]
+  %1 = aten.mean(%0) : f16[]
+  return %1
+}
+)";
+  for (int ranks : {1, 2}) {
+    auto session = Open(program, ranks);
+    TrainerOptions options;
+    options.optimizer.name = "sgd";
+    options.lr = 1;
+    options.max_grad_norm = 0;
+    options.loss_scale.initial = 1 << 22;
+    auto trainer = Trainer::Create(*session, options);
+    ASSERT_TRUE(trainer.ok()) << trainer.status();
+    const auto next = []() -> absl::StatusOr<std::optional<NamedTensors>> {
+      return NamedTensors{{"x", at::ones({4, 8}, at::kHalf)}};
+    };
+    const at::Tensor before =
+        session->training(0).parameters[0].value.to(at::kFloat);
+    int skipped = 0;
+    for (bool done = false; !done && skipped < 20;) {
+      auto report = (*trainer)->Step(next);
+      ASSERT_TRUE(report.ok()) << report.status();
+      done = !(*report)->skipped;
+      skipped += done ? 0 : 1;
+      const at::Tensor after =
+          session->training(0).parameters[0].value.to(at::kFloat);
+      EXPECT_EQ(at::equal(before, after), !done);
+      // Each weight moves by the share of its row in the mean: 1 / 8.
+      if (done) {
+        EXPECT_LT((before - after - 0.125).abs().max().item<double>(), 2e-3);
+      }
+    }
+    EXPECT_GT(skipped, 0);
+    EXPECT_LT(skipped, 20);
+  }
 }
 
 TEST(TrainSessionTest, MicroBatchesAddUp) {

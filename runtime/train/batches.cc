@@ -10,6 +10,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "ir/json_nesting.h"
 #include "ir/status.h"
 #include "llvm/ADT/STLExtras.h"
 #include "llvm/Support/JSON.h"
@@ -20,6 +21,7 @@ namespace {
 namespace fs = std::filesystem;
 
 constexpr int64_t kIgnoredLabel = -100;
+constexpr int kMaxNesting = 8;
 
 // The finalizer of SplitMix64, as a generator of a counter.
 uint64_t Scramble(uint64_t x) {
@@ -219,8 +221,10 @@ absl::StatusOr<NamedTensors> Batches::FromLines(int64_t batch) const {
       return absl::InvalidArgumentError(
           absl::StrCat(files_[line.file], ":", line.number, ": ", what));
     };
-    llvm::Expected<llvm::json::Value> value = llvm::json::parse(
-        llvm::StringRef(text_[line.file]).substr(line.begin, line.size));
+    const llvm::StringRef text =
+        llvm::StringRef(text_[line.file]).substr(line.begin, line.size);
+    if (NestedTooDeep(text, kMaxNesting)) return where("nested too deeply");
+    llvm::Expected<llvm::json::Value> value = llvm::json::parse(text);
     if (!value) return where(llvm::toString(value.takeError()));
     const llvm::json::Object* object = value->getAsObject();
     if (object == nullptr) return where("not an object");

@@ -6,6 +6,7 @@ names of models to run only those.
 """
 
 import pathlib
+import re
 import sys
 import tempfile
 
@@ -39,6 +40,8 @@ def compare_with_file(grads, expected):
 
 
 def check(folder, name, ranks, zero3):
+    """Raises if a gradient is wrong; the largest errors in f32 and in f64."""
+    errors = {"model": 0.0, "f64": 0.0}
     with tempfile.TemporaryDirectory() as scratch:
         package = pathlib.Path(scratch) / "package"
         zoo.compile_model(folder, name, ranks, package, "--train", "--zero3",
@@ -46,15 +49,19 @@ def check(folder, name, ranks, zero3):
         for kind in ("inputs", "alt"):
             inputs = folder / f"{name}.{kind}.safetensors"
             for dtype in ("model", "f64"):
-                zoo.run(zoo.BIN / "tp-run", package, "--inputs", inputs,
-                        "--verify", folder / f"{name}.pt", "--verify-dtype",
-                        dtype, "--grads")
+                said = zoo.run(zoo.BIN / "tp-run", package, "--inputs", inputs,
+                               "--verify", folder / f"{name}.pt",
+                               "--verify-dtype", dtype, "--grads")
+                error = float(re.search(r"max rel error ([\d.e+-]+)",
+                                        said).group(1))
+                errors[dtype] = max(errors[dtype], error)
         expected = folder / f"{name}.grads.safetensors"
         if expected.exists():
             grads = pathlib.Path(scratch) / "grads.safetensors"
             zoo.run(zoo.BIN / "tp-run", package, "--inputs",
                     folder / f"{name}.inputs.safetensors", "--grads", grads)
             compare_with_file(grads, expected)
+    return errors
 
 
 def main(all_ranks=RANKS):
@@ -66,8 +73,9 @@ def main(all_ranks=RANKS):
                 count += 1
                 what = f"{label} {name}, {ranks} ranks, zero3 {zero3}"
                 try:
-                    check(folder, name, ranks, zero3)
-                    print(f"ok    {what}", flush=True)
+                    errors = check(folder, name, ranks, zero3)
+                    print(f"ok    {what}: {errors['model']:.1e} in f32, "
+                          f"{errors['f64']:.1e} in f64", flush=True)
                 except RuntimeError as error:
                     failed += 1
                     print(f"FAIL  {what}: {error}", flush=True)

@@ -5,12 +5,14 @@
 // kept. Means and the RMS of an update are of the whole tensor: where a
 // parameter is split, each rank's sums are added up over ranks, those of all
 // parameters by one collective.
+#include <algorithm>
 #include <cmath>
 #include <utility>
 
 #include "ir/status.h"
 #include "runtime/optimizer/families.h"
 #include "runtime/optimizer/flat_reduce.h"
+#include "runtime/optimizer/square_sum.h"
 
 namespace tp {
 namespace {
@@ -50,7 +52,10 @@ class Adafactor : public Optimizer {
     for (int i = 0; i < store_.size(); ++i) {
       if (!gradients[i].defined()) continue;
       const double rms = std::sqrt(slots_[i].sum.item<double>() / Elements(i));
-      at::Tensor update = Update(i, gradients[i]);
+      at::Tensor update = slots_[i].update.defined()
+                              ? std::move(slots_[i].update)
+                              : Update(i, gradients[i]);
+      slots_[i].update.reset();
       update.mul_(lr / std::max(1.0, rms / options_.clip_threshold));
       at::Tensor value = store_.Load(i);
       if (decay_[i] != 0) value.mul_(1 - decay_[i] * lr);
@@ -82,7 +87,8 @@ class Adafactor : public Optimizer {
     // Of the current step.
     at::Tensor row_now, col_now;
     at::Tensor mean_of_rows;
-    at::Tensor sum;  // of squares of the update
+    at::Tensor update;  // undefined: to be computed again
+    at::Tensor sum;     // of squares of the update
   };
 
   bool Factored(int i) const { return slots_[i].row.defined(); }
@@ -98,8 +104,9 @@ class Adafactor : public Optimizer {
   double SizeOf(int i, int64_t dim_from_end) const {
     const at::Tensor& value = store_.parameter(i).value;
     const int64_t dim = value.dim() - dim_from_end;
-    return static_cast<double>(options_.per_shard ? value.size(dim)
-                                                  : store_.whole_sizes(i)[dim]);
+    const int64_t size =
+        options_.per_shard ? value.size(dim) : store_.whole_sizes(i)[dim];
+    return static_cast<double>(std::max<int64_t>(size, 1));
   }
   double Elements(int i) const {
     const int64_t elements = options_.per_shard
@@ -148,15 +155,16 @@ class Adafactor : public Optimizer {
     return SumOverRanks(shared, axis_, "adafactor.mean_of_rows");
   }
 
-  // The step before it is scaled.
+  // The step before it is scaled; in the place of a gradient that has the
+  // dtype of the math.
   at::Tensor Update(int i, const at::Tensor& gradient) const {
     const Slot& slot = slots_[i];
     const at::Tensor own = store_.Gradient(i, gradient);
-    if (!Factored(i)) return own.mul(slot.square.rsqrt());
+    if (!Factored(i)) return own.mul_(slot.square.rsqrt());
     const at::Tensor rows =
         slot.row.div(slot.mean_of_rows).rsqrt_().unsqueeze(-1);
     const at::Tensor cols = slot.col.rsqrt().unsqueeze(-2);
-    return own.mul(rows).mul_(cols);
+    return own.mul_(rows).mul_(cols);
   }
 
   absl::Status SquareSums(llvm::ArrayRef<at::Tensor> gradients) {
@@ -164,7 +172,11 @@ class Adafactor : public Optimizer {
     for (int i = 0; i < store_.size(); ++i) {
       if (!gradients[i].defined()) continue;
       Slot& slot = slots_[i];
-      slot.sum = Update(i, gradients[i]).square_().sum(at::kDouble);
+      const at::Tensor update = Update(i, gradients[i]);
+      slot.sum = at::scalar_tensor(SquareSum(update), at::kDouble);
+      // Of 16-bit gradients, the update is computed twice: f32 copies of all
+      // of them at once would be the largest thing in memory.
+      if (update.is_same(gradients[i])) slot.update = update;
       if (IsSplit(i)) shared.push_back(&slot.sum);
     }
     return SumOverRanks(shared, axis_, "adafactor.rms");

@@ -4,6 +4,7 @@
 
 #include "ir/status.h"
 #include "runtime/optimizer/flat_reduce.h"
+#include "runtime/optimizer/square_sum.h"
 
 namespace tp {
 
@@ -14,8 +15,7 @@ absl::StatusOr<double> GlobalGradNorm(
   std::vector<at::Tensor*> shared;
   for (size_t i = 0; i < gradients.size(); ++i) {
     if (!gradients[i].defined()) continue;
-    squares[i] = at::linalg_vector_norm(gradients[i], 2, {}, false, at::kDouble)
-                     .square_();
+    squares[i] = at::scalar_tensor(SquareSum(gradients[i]), at::kDouble);
     if (parameters[i].spec[0].is_shard()) shared.push_back(&squares[i]);
   }
   TP_RETURN_IF_ERROR(SumOverRanks(shared, axis, "gradient norm"));

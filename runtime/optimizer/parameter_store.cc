@@ -1,5 +1,7 @@
 #include "runtime/optimizer/parameter_store.h"
 
+#include <algorithm>
+#include <cmath>
 #include <cstring>
 #include <utility>
 
@@ -23,6 +25,32 @@ uint64_t HashOf(const std::string& text) {
 
 bool IsHalf(at::ScalarType dtype) {
   return dtype == at::kHalf || dtype == at::kBFloat16;
+}
+
+// bf16 is the upper half of f32: a random lower half is added before it is
+// cut off.
+uint16_t RoundToBf16(float value, uint64_t hash) {
+  uint32_t bits = 0;
+  std::memcpy(&bits, &value, sizeof(bits));
+  // Infinity and NaN stay what they are.
+  if ((bits & 0x7f800000U) != 0x7f800000U) {
+    bits += static_cast<uint32_t>(hash >> 48);
+  }
+  return static_cast<uint16_t>(bits >> 16);
+}
+
+// f16 has denormals where f32 has none, so the distance to the next number is
+// worked out.
+uint16_t RoundToF16(float value, uint64_t hash) {
+  constexpr double kMax = 65504;
+  if (!(std::abs(value) < kMax)) return c10::Half(value).x;
+  int exponent = 0;
+  std::frexp(value, &exponent);
+  const int unit = std::max(exponent - 1, -14) - 10;
+  const double chance = std::ldexp(static_cast<double>(hash >> 32), -32);
+  const double units =
+      std::floor(std::ldexp(static_cast<double>(value), -unit) + chance);
+  return c10::Half(static_cast<float>(std::ldexp(units, unit))).x;
 }
 
 }  // namespace
@@ -68,15 +96,14 @@ void ParameterStore::Store(int i, const at::Tensor& updated, int64_t step) {
   at::Tensor& value = parameters_[i].value;
   if (updated.is_same(value)) return;
   if (stochastic_rounding_ && !masters_[i].defined() &&
-      value.scalar_type() == at::kBFloat16) {
+      IsHalf(value.scalar_type())) {
     RoundByChance(i, updated, step);
     return;
   }
   value.copy_(updated);
 }
 
-// bf16 is the upper half of f32: a random lower half is added before it is
-// cut off. Elements are numbered in the whole tensor.
+// Elements are numbered in the whole tensor.
 void ParameterStore::RoundByChance(int i, const at::Tensor& updated,
                                    int64_t step) {
   const TrainableParameter& parameter = parameters_[i];
@@ -87,6 +114,7 @@ void ParameterStore::RoundByChance(int i, const at::Tensor& updated,
   const uint64_t key = Scramble(Scramble(seed_ + static_cast<uint64_t>(step)) +
                                 HashOf(parameter.name));
   const Placement& placed = placement(i);
+  const bool f16 = value.scalar_type() == at::kHalf;
   // The part as [outer][left][extent][inner] of [outer][left][size][inner].
   int64_t size = 1;
   int64_t inner = value.numel();
@@ -107,14 +135,8 @@ void ParameterStore::RoundByChance(int i, const at::Tensor& updated,
     const int64_t row = n / inner;
     const int64_t index =
         (row / extent * size + offset + row % extent) * inner + n % inner;
-    uint32_t bits = 0;
-    std::memcpy(&bits, in + n, sizeof(bits));
-    // Infinity and NaN stay what they are.
-    if ((bits & 0x7f800000U) != 0x7f800000U) {
-      bits += static_cast<uint32_t>(
-          Scramble(key + static_cast<uint64_t>(index)) >> 48);
-    }
-    out[n] = static_cast<uint16_t>(bits >> 16);
+    const uint64_t hash = Scramble(key + static_cast<uint64_t>(index));
+    out[n] = f16 ? RoundToF16(in[n], hash) : RoundToBf16(in[n], hash);
   }
 }
 

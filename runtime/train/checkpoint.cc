@@ -18,6 +18,8 @@ namespace tp {
 namespace {
 
 constexpr char kLossScale[] = "loss_scale";
+// What ParameterStore calls the f32 copy of a 16-bit parameter.
+constexpr char kMasterState[] = "master";
 
 // A tensor of the run as one rank holds it.
 struct Entry {
@@ -187,14 +189,21 @@ absl::Status LoadCheckpoint(const std::string& path, TrainSession& session,
         TP_ASSIGN_OR_RETURN(
             std::vector<Entry> entries,
             EntriesOf(training, *trainer.optimizers()[rank]));
+        std::map<std::string, at::Tensor> parameters;
         for (Entry& entry : entries) {
-          // Weights without a state start a new training.
-          if (checkpoint.optimizer.empty() &&
-              entry.described.kind == CheckpointTensor::Kind::kState) {
+          const bool is_state =
+              entry.described.kind == CheckpointTensor::Kind::kState;
+          if (is_state && checkpoint.optimizer.empty()) {
+            // Weights without a state start a new training; the f32 copies of
+            // parameters, which come before states, follow them.
+            if (entry.described.state == kMasterState) {
+              entry.value.copy_(parameters[entry.described.name]);
+            }
             continue;
           }
           TP_RETURN_IF_ERROR(
               ReadEntry(*reader, session.mesh(), rank, entry));
+          if (!is_state) parameters[entry.described.name] = entry.value;
         }
         return absl::OkStatus();
       }));

@@ -46,9 +46,11 @@ class Model(torch.nn.Module):
                                                  labels.flatten())
 
 
-def export(folder, name, with_loss, seed):
+def export(folder, name, with_loss, seed, dtype=torch.float32):
     torch.manual_seed(seed)
-    model = Model(with_loss)
+    model = Model(with_loss).to(dtype)
+    # Casting parameters one by one unties them.
+    model.head.weight = model.embed.weight
     example = torch.randint(0, 50, (3, 7)), torch.randint(0, 50, (3, 7))
     other = torch.randint(0, 50, (2, 5)), torch.randint(0, 50, (2, 5))
     traced = torch.jit.trace(model, example, check_trace=False)
@@ -181,6 +183,21 @@ def check(folder):
         lambda: compile_model(folder, "logits", 2, "--weights",
                               folder / "bad.safetensors"),
         "1 missing: up.bias", "stranger", "up.weight is f32[40,3]")
+
+    # f32 copies of 16-bit weights follow imported weights.
+    export(folder, "half", True, 2, torch.bfloat16)
+    half = compile_model(folder, "half", 2, "--train")
+    torch.manual_seed(3)
+    fresh = Model(True).to(torch.bfloat16).state_dict()
+    del fresh["head.weight"]
+    save_file(fresh, folder / "half.safetensors")
+    ckpt("import", folder / "half.safetensors", "--package", half, "-o",
+         folder / "half")
+    train(folder, half, 1, "--resume", folder / "half", "--lr", 0,
+          "--master-weights", "--export", folder / "end.safetensors")
+    moved = load_file(folder / "end.safetensors")
+    yield "a step at rate 0 leaves imported weights", moved and all(
+        torch.equal(moved[name], fresh[name]) for name in moved)
 
     # Damage.
     torn = folder / "torn"

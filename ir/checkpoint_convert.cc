@@ -4,7 +4,8 @@
 
 #include <cerrno>
 #include <cstdio>
-#include <cstring>
+#include <filesystem>
+#include <system_error>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
@@ -13,6 +14,7 @@
 #include "ir/safetensors.h"
 #include "ir/shard_block.h"
 #include "ir/status.h"
+#include "ir/system_error.h"
 #include "llvm/ADT/StringMap.h"
 #include "llvm/ADT/StringSet.h"
 
@@ -176,6 +178,9 @@ absl::Status ExportCheckpoint(const CheckpointReader& checkpoint,
     const ShardedFiles* files;
     size_t times;
   };
+  if (std::error_code error; std::filesystem::is_directory(path, error))
+    return absl::InvalidArgumentError(
+        absl::StrCat(path, " is a folder; give the path of a file"));
   const ByName held = IndexByName(checkpoint.checkpoint().tensors);
   const std::string temporary = absl::StrCat(path, ".", getpid(), ".tmp");
   SafetensorsWriterOptions options;
@@ -211,8 +216,7 @@ absl::Status ExportCheckpoint(const CheckpointReader& checkpoint,
   if (std::rename(temporary.c_str(), path.c_str()) != 0) {
     const int reason = errno;
     std::remove(temporary.c_str());
-    return absl::UnavailableError(
-        absl::StrCat("cannot write ", path, ": ", std::strerror(reason)));
+    return SystemError("write", path, reason);
   }
   return absl::OkStatus();
 }

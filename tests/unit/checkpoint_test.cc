@@ -415,6 +415,8 @@ TEST_F(CheckpointTest, ExportAndImport) {
   auto reader = CheckpointReader::Open(Path("a"));
   ASSERT_TRUE(reader.ok());
   const std::string file = Path("weights.safetensors");
+  EXPECT_TRUE(
+      absl::IsInvalidArgument(ExportCheckpoint(**reader, nullptr, folder_)));
   ASSERT_TRUE(ExportCheckpoint(**reader, nullptr, file).ok());
   auto given = OpenWeights(file);
   ASSERT_TRUE(given.ok()) << given.status();

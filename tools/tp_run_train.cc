@@ -139,8 +139,10 @@ absl::Status FinishOptions(Options& options) {
   if (options.steps > 0 && options.data.epochs == 1) options.data.epochs = 0;
   LrScheduleOptions& schedule = options.trainer.schedule;
   schedule.warmup = options.warmup;
-  schedule.total =
-      options.schedule_steps > 0 ? options.schedule_steps : options.steps;
+  // A constant rate has no end, so a run may be resumed for longer.
+  if (schedule.name != "constant")
+    schedule.total =
+        options.schedule_steps > 0 ? options.schedule_steps : options.steps;
   options.session.package.hash_weights = !options.no_verify_hash;
   return CheckLrSchedule(schedule);
 }

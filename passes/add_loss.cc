@@ -24,7 +24,9 @@ namespace {
 class LossAdder {
  public:
   LossAdder(Module& module, Function& function, const LossOptions& loss)
-      : module_(module), function_(function), loss_(loss),
+      : module_(module),
+        function_(function),
+        loss_(loss),
         builder_(module, function.body()) {}
 
   absl::Status Run() {
@@ -37,9 +39,10 @@ class LossAdder {
                        ToString(output->type()), ", not floating point"));
     for (const ArgumentInfo& info : function_.arguments())
       if (!info.is_weight() && info.name == loss_.labels)
-        return absl::InvalidArgumentError(absl::StrCat(
-            "--labels ", loss_.labels, ": the model has an input of that name; "
-            "if it computes the loss itself, leave --loss away"));
+        return absl::InvalidArgumentError(
+            absl::StrCat("--labels ", loss_.labels,
+                         ": the model has an input of that name; "
+                         "if it computes the loss itself, leave --loss away"));
     Value* result = nullptr;
     if (loss_.kind == "cross_entropy") {
       TP_ASSIGN_OR_RETURN(result, CrossEntropy(output));
@@ -73,9 +76,9 @@ class LossAdder {
     const TensorType type = logits->type();
     const int ndim = type.ndim();
     if (ndim < 2)
-      return absl::InvalidArgumentError(absl::StrCat(
-          "--loss cross_entropy: output_0 is ", ToString(type),
-          "; it needs a dim of rows and one of classes"));
+      return absl::InvalidArgumentError(
+          absl::StrCat("--loss cross_entropy: output_0 is ", ToString(type),
+                       "; it needs a dim of rows and one of classes"));
     TensorType label_type{loss_.labels_dtype, type.dims};
     label_type.dims.pop_back();
     Value* labels = AddLabels(label_type);
@@ -94,15 +97,14 @@ class LossAdder {
     }
     SymExpr rows = 1;
     for (const SymExpr& dim : labels->type().dims) rows = rows * dim;
+    TP_ASSIGN_OR_RETURN(logits,
+                        Make("aten.reshape", {logits},
+                             {{"shape", Attribute::Ints(llvm::ArrayRef<SymExpr>{
+                                            rows, type.dims.back()})}}));
     TP_ASSIGN_OR_RETURN(
-        logits,
-        Make("aten.reshape", {logits},
-             {{"shape", Attribute::Ints(
-                            llvm::ArrayRef<SymExpr>{rows, type.dims.back()})}}));
-    TP_ASSIGN_OR_RETURN(
-        labels, Make("aten.reshape", {labels},
-                     {{"shape", Attribute::Ints(
-                                    llvm::ArrayRef<SymExpr>{rows})}}));
+        labels,
+        Make("aten.reshape", {labels},
+             {{"shape", Attribute::Ints(llvm::ArrayRef<SymExpr>{rows})}}));
     if (labels->type().dtype != DType::kI64) {
       TP_ASSIGN_OR_RETURN(labels, Make("aten.to.dtype", {labels},
                                        {{"dtype", Attribute(DType::kI64)}}));

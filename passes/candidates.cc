@@ -105,7 +105,7 @@ class Propagation {
 
   void SeedPins() {
     for (const auto& argument : function_.body().arguments()) {
-      const Placement placement = PlacementOn(*argument, axis_);
+      const Placement placement = AxisPlacement(*argument, axis_);
       if (placement.is_shard()) AddPlacement(argument.get(), placement, -1);
     }
   }
@@ -160,7 +160,7 @@ class Propagation {
     llvm::DenseMap<int, bool> keep;
     for (size_t i = 0; i < function_.arguments().size(); ++i) {
       const Value* argument = function_.body().arguments()[i].get();
-      const bool pinned = PlacementOn(*argument, axis_).is_shard();
+      const bool pinned = AxisPlacement(*argument, axis_).is_shard();
       if (function_.arguments()[i].kind != ArgumentKind::kParameter && !pinned)
         continue;
       for (const ValuePlacement& entry : placements_[argument])
@@ -205,7 +205,7 @@ class Propagation {
       const Value* argument = function_.body().arguments()[i].get();
       std::vector<Placement> choices;
       if (!argument->spec().empty()) {
-        choices = {PlacementOn(*argument, axis_)};
+        choices = {AxisPlacement(*argument, axis_)};
       } else {
         choices = {Placement::Replicate()};
         if (function_.arguments()[i].is_weight())

@@ -27,8 +27,7 @@ class GradientChecker {
       if (op->Is("tp.leave")) leaves_[SegmentOf(*op)] = op.get();
     }
     for (const auto& op : backward.body().ops())
-      if (op->Is("tp.segment_grad"))
-        TP_RETURN_IF_ERROR(CheckSegment(*op));
+      if (op->Is("tp.segment_grad")) TP_RETURN_IF_ERROR(CheckSegment(*op));
     return CheckParameters(forward, backward, reduce);
   }
 
@@ -52,9 +51,9 @@ class GradientChecker {
           *op.operand(i), GradientSpec(*leave->second->result(i), ndim), op));
     }
     for (int i = 0; i < op.num_results(); ++i)
-      TP_RETURN_IF_ERROR(CheckSpec(
-          *op.result(i), TermSpec(*enter->second->operand(i), module_.mesh()),
-          op));
+      TP_RETURN_IF_ERROR(
+          CheckSpec(*op.result(i),
+                    TermSpec(*enter->second->operand(i), module_.mesh()), op));
     return absl::OkStatus();
   }
 
@@ -79,8 +78,8 @@ class GradientChecker {
         return absl::InternalError(absl::StrCat(
             "@reduce_gradients names ", name, ", no trainable parameter"));
       if (!SameSpec(*terms[i], reduce.body().arguments()[i]->spec()) ||
-          !SameSpec(*sums[i], GradientSpec(*parameter->second,
-                                           module_.mesh().ndim())))
+          !SameSpec(*sums[i],
+                    GradientSpec(*parameter->second, module_.mesh().ndim())))
         return absl::InternalError(absl::StrCat(
             "the gradient of ", name, " does not lie like the parameter"));
     }
@@ -89,7 +88,7 @@ class GradientChecker {
 
   bool SameSpec(const Value& value, llvm::ArrayRef<Placement> wanted) const {
     for (int axis = 0; axis < module_.mesh().ndim(); ++axis)
-      if (!SameLayout(PlacementOn(value, axis), wanted[axis],
+      if (!SameLayout(AxisPlacement(value, axis), wanted[axis],
                       module_.mesh().axis(axis).size))
         return false;
     return true;
@@ -98,9 +97,9 @@ class GradientChecker {
   absl::Status CheckSpec(const Value& value, llvm::ArrayRef<Placement> wanted,
                          const Op& op) const {
     if (SameSpec(value, wanted)) return absl::OkStatus();
-    return absl::InternalError(absl::StrCat(
-        "a gradient lies as ", ToString(value.spec()), " but must lie as ",
-        ToString(wanted), ": ", Print(op)));
+    return absl::InternalError(
+        absl::StrCat("a gradient lies as ", ToString(value.spec()),
+                     " but must lie as ", ToString(wanted), ": ", Print(op)));
   }
 
   const Module& module_;

@@ -26,8 +26,8 @@ bool IsBoundary(const Op& op) {
 
 absl::Status CheckCollective(const Op& op, const Module& module, int axis) {
   const MeshAxis& mesh_axis = module.mesh().axis(axis);
-  const Placement from = PlacementOn(*op.operand(0), axis);
-  const Placement to = PlacementOn(*op.result(), axis);
+  const Placement from = AxisPlacement(*op.operand(0), axis);
+  const Placement to = AxisPlacement(*op.result(), axis);
   const Attribute* named = op.attribute("axis");
   const bool own = named != nullptr && named->is_string() &&
                    named->as_string() == mesh_axis.name;
@@ -65,7 +65,7 @@ absl::Status CheckOp(const Op& op, const Module& module, int axis,
                       DeriveStrategy(op, rule, module, axis, cost));
   for (int i = 0; i < op.num_operands(); ++i) {
     if (op.operand(i) == nullptr) continue;
-    const Placement given = PlacementOn(*op.operand(i), axis);
+    const Placement given = AxisPlacement(*op.operand(i), axis);
     if (!SameLayout(given, strategy.operands[i],
                     module.mesh().axis(axis).size))
       return absl::InternalError(absl::StrCat(
@@ -94,10 +94,10 @@ absl::Status CheckPlacements(Module& module, const PassContext& context) {
           function->name() == "reduce_gradients")
         continue;
       for (const Value* result : function->body().results())
-        if (!PlacementOn(*result, axis).is_replicate())
+        if (!AxisPlacement(*result, axis).is_replicate())
           return absl::InternalError(absl::StrCat(
               "a result of @", function->name(), " is ",
-              PlacementOn(*result, axis).ToString(), ", not whole"));
+              AxisPlacement(*result, axis).ToString(), ", not whole"));
     }
   }
   return absl::OkStatus();

@@ -45,7 +45,8 @@ bool IsStep(const Op& op) {
 class SegmentCutter {
  public:
   SegmentCutter(Module& module, Function& function)
-      : module_(module), function_(function),
+      : module_(module),
+        function_(function),
         has_gradient_(ValuesWithGradients(function)) {}
 
   void Run() {
@@ -107,13 +108,14 @@ class SegmentCutter {
       }
     }
     if (leaving.empty()) return;
-    Op* enter = Mark("tp.enter", entering.getArrayRef(), begin,
-                     (*begin)->location());
+    Op* enter =
+        Mark("tp.enter", entering.getArrayRef(), begin, (*begin)->location());
     Replacements entered;
     for (size_t i = 0; i < entering.size(); ++i)
       entered.Set(entering[i], enter->result(i));
     for (auto it = begin; it != end; ++it) entered.ApplyTo(**it);
-    Op* leave = Mark("tp.leave", leaving, end, leaving.back()->op()->location());
+    Op* leave =
+        Mark("tp.leave", leaving, end, leaving.back()->op()->location());
     for (size_t i = 0; i < leaving.size(); ++i)
       left_.Set(leaving[i], leave->result(i));
     ++num_segments_;
@@ -152,9 +154,11 @@ class SegmentCutter {
 class BackwardWriter {
  public:
   BackwardWriter(Module& module, Function& forward, bool keep_gathered)
-      : module_(module), forward_(forward),
+      : module_(module),
+        forward_(forward),
         backward_(module.AddFunction("backward")),
-        keep_gathered_(keep_gathered), builder_(module, backward_->body()) {}
+        keep_gathered_(keep_gathered),
+        builder_(module, backward_->body()) {}
 
   void Run() {
     const Value* loss = forward_.body().results()[0];
@@ -212,8 +216,8 @@ class BackwardWriter {
   Value* ArgumentOfBackward(const Value* parameter) {
     Value*& argument = arguments_[parameter];
     if (argument != nullptr) return argument;
-    argument = backward_->AddArgument(
-        parameter->type(), forward_.arguments()[parameter->index()]);
+    argument = backward_->AddArgument(parameter->type(),
+                                      forward_.arguments()[parameter->index()]);
     argument->set_spec(
         ShardingSpec(parameter->spec().begin(), parameter->spec().end()));
     return argument;
@@ -226,9 +230,9 @@ class BackwardWriter {
       const Value* parameter = GatheredParameter(enter.operand(i));
       if (parameter == nullptr) continue;
       freed.push_back(Attribute(i));
-      Op* gathered = builder_.CreateTyped("tp.reshard",
-                                          {ArgumentOfBackward(parameter)}, {},
-                                          {parameter->type()});
+      Op* gathered =
+          builder_.CreateTyped("tp.reshard", {ArgumentOfBackward(parameter)},
+                               {}, {parameter->type()});
       gathered->result()->set_spec(Whole());
       builder_.CreateTyped("tp.refill", {gathered->result()},
                            {{"segment", SegmentOf(leave)}, {"input", i}}, {});

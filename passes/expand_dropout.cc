@@ -38,8 +38,8 @@ class Expander {
       builder_ = &builder;
       Value* result = nullptr;
       if (op.Is("aten.dropout") && op.BoolOr("train", false)) {
-        TP_ASSIGN_OR_RETURN(
-            result, Dropout(op.operand(0), op.FloatOr("p", 0.5)));
+        TP_ASSIGN_OR_RETURN(result,
+                            Dropout(op.operand(0), op.FloatOr("p", 0.5)));
       } else if (op.Is("aten.scaled_dot_product_attention") &&
                  op.FloatOr("dropout_p", 0) > 0) {
         TP_ASSIGN_OR_RETURN(result, Attention(op));
@@ -53,7 +53,8 @@ class Expander {
   }
 
  private:
-  absl::StatusOr<Value*> Make(const char* name, std::vector<OperandArg> operands,
+  absl::StatusOr<Value*> Make(const char* name,
+                              std::vector<OperandArg> operands,
                               std::vector<NamedAttribute> attributes = {}) {
     TP_ASSIGN_OR_RETURN(Op * op, builder_->Create(name, std::move(operands),
                                                   std::move(attributes)));
@@ -91,9 +92,9 @@ class Expander {
             absl::StrCat("attention of unknown width: ", Print(op)));
       scale = 1 / std::sqrt(static_cast<double>(*width));
     }
-    TP_ASSIGN_OR_RETURN(
-        Value * keys, Make("aten.transpose.int", {k},
-                           {{"dim0", int64_t{ndim - 2}}, {"dim1", int64_t{ndim - 1}}}));
+    TP_ASSIGN_OR_RETURN(Value * keys, Make("aten.transpose.int", {k},
+                                           {{"dim0", int64_t{ndim - 2}},
+                                            {"dim1", int64_t{ndim - 1}}}));
     TP_ASSIGN_OR_RETURN(q, Make("aten.mul.Scalar", {q}, {{"other", scale}}));
     TP_ASSIGN_OR_RETURN(Value * scores, Make("aten.matmul", {q, keys}));
     if (op.BoolOr("is_causal", false)) {
@@ -108,16 +109,14 @@ class Expander {
     if (mask != nullptr && mask->type().dtype == DType::kBool) {
       TP_ASSIGN_OR_RETURN(Value * hidden, Make("aten.logical_not", {mask}));
       TP_ASSIGN_OR_RETURN(
-          scores,
-          Make("aten.masked_fill.Scalar", {scores, hidden},
-               {{"value", -std::numeric_limits<double>::infinity()}}));
+          scores, Make("aten.masked_fill.Scalar", {scores, hidden},
+                       {{"value", -std::numeric_limits<double>::infinity()}}));
     } else if (mask != nullptr) {
       TP_ASSIGN_OR_RETURN(scores, Make("aten.add.Tensor", {scores, mask}));
     }
-    TP_ASSIGN_OR_RETURN(Value * weights,
-                        Make("aten.softmax.int", {scores}, {{"dim", int64_t{-1}}}));
-    TP_ASSIGN_OR_RETURN(weights,
-                        Dropout(weights, op.FloatOr("dropout_p", 0)));
+    TP_ASSIGN_OR_RETURN(Value * weights, Make("aten.softmax.int", {scores},
+                                              {{"dim", int64_t{-1}}}));
+    TP_ASSIGN_OR_RETURN(weights, Dropout(weights, op.FloatOr("dropout_p", 0)));
     return Make("aten.matmul", {weights, v});
   }
 

@@ -36,7 +36,7 @@ Placement GradientPlacement(const Placement& value) {
 ShardingSpec GradientSpec(const Value& value, int mesh_ndim) {
   ShardingSpec spec(mesh_ndim);
   for (int axis = 0; axis < mesh_ndim; ++axis)
-    spec[axis] = GradientPlacement(PlacementOn(value, axis));
+    spec[axis] = GradientPlacement(AxisPlacement(value, axis));
   return spec;
 }
 

@@ -58,12 +58,12 @@ class Inserter {
   // The value in the wanted placement, made before `position` if need be.
   Value* Obtain(Value* value, const Placement& wanted, OpList::iterator position,
                 const Location& location) {
-    const Placement given = PlacementOn(*value, axis_);
+    const Placement given = AxisPlacement(*value, axis_);
     if (SameLayout(given, wanted, axis_size_)) return value;
     auto& copies = copies_[value];
     Value* source = value;
     for (Value* copy : copies) {
-      const Placement placement = PlacementOn(*copy, axis_);
+      const Placement placement = AxisPlacement(*copy, axis_);
       if (SameLayout(placement, wanted, axis_size_)) return copy;
       if (placement.is_replicate() && wanted.is_shard()) source = copy;
     }

@@ -30,7 +30,7 @@ TensorType LocalType(const Value& value, const Mesh& mesh,
                      llvm::ArrayRef<int64_t> coordinates) {
   TensorType type = value.type();
   for (int axis = 0; axis < mesh.ndim(); ++axis) {
-    const Placement placement = PlacementOn(value, axis);
+    const Placement placement = AxisPlacement(value, axis);
     if (!placement.is_shard()) continue;
     const DimFactor& factor = placement.factor();
     const SymExpr extent = ShardExtentOf(factor.size, mesh.axis(axis).size,

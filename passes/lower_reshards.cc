@@ -55,8 +55,8 @@ std::vector<NamedAttribute> AttributesOf(CollectiveKind kind,
 absl::StatusOr<int> ChangedAxis(const Op& op, const Module& module) {
   int changed = -1;
   for (int axis = 0; axis < module.mesh().ndim(); ++axis) {
-    if (SameLayout(PlacementOn(*op.operand(0), axis),
-                   PlacementOn(*op.result(), axis),
+    if (SameLayout(AxisPlacement(*op.operand(0), axis),
+                   AxisPlacement(*op.result(), axis),
                    module.mesh().axis(axis).size))
       continue;
     if (changed >= 0)
@@ -83,8 +83,8 @@ absl::Status LowerReshards(Module& module, const PassContext&) {
       Value* replacement = op.operand(0);
       if (axis >= 0) {
         const MeshAxis& mesh_axis = module.mesh().axis(axis);
-        const Placement from = PlacementOn(*op.operand(0), axis);
-        const Placement to = PlacementOn(*op.result(), axis);
+        const Placement from = AxisPlacement(*op.operand(0), axis);
+        const Placement to = AxisPlacement(*op.result(), axis);
         const CollectiveKind kind = Transition(from, to, mesh_axis.size);
         if (kind == CollectiveKind::kImpossible)
           return absl::InternalError(

@@ -35,7 +35,7 @@ int64_t LocalBytes(const Value& value, const Module& module, int64_t rank) {
   for (const SymExpr& dim : value.type().dims) bytes *= HintOf(dim, module);
   const auto coordinates = module.mesh().Coordinates(rank);
   for (int axis = 0; axis < module.mesh().ndim(); ++axis) {
-    const Placement placement = PlacementOn(value, axis);
+    const Placement placement = AxisPlacement(value, axis);
     if (!placement.is_shard()) continue;
     const SymExpr& size = placement.factor().size;
     const int64_t whole = HintOf(size, module);
@@ -61,7 +61,7 @@ std::string ImbalanceOf(const WeightSummary& weight, const Value& value,
   if (excess <= 0.15 * static_cast<double>(weight.bytes) ||
       excess <= 0.005 * static_cast<double>(total_bytes))
     return "";
-  const Placement placement = PlacementOn(value, 0);
+  const Placement placement = AxisPlacement(value, 0);
   if (placement.is_replicate())
     return "held whole: no use of it splits without more communication";
   return absl::StrCat("its factor of ", placement.factor().size.ToString(),
@@ -193,8 +193,8 @@ absl::Status AddTimes(const Function& function, const Module& module,
     const CollectiveKind kind = KindOf(*op);
     if (Communicates(kind)) {
       summary.communicate_us += ReshardMicroseconds(
-          cost, op->result()->type(), PlacementOn(*op->operand(0), 0),
-          PlacementOn(*op->result(), 0), axis_size, module.assumptions());
+          cost, op->result()->type(), AxisPlacement(*op->operand(0), 0),
+          AxisPlacement(*op->result(), 0), axis_size, module.assumptions());
       continue;
     }
     const OpDef* def = FindOpDef(*op);

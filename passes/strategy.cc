@@ -19,7 +19,7 @@ void AddReducingSplits(const Op& op, const OpRule& rule, int axis,
   };
   for (int i = 0; i < op.num_operands(); ++i) {
     if (op.operand(i) == nullptr) continue;
-    const Placement placement = PlacementOn(*op.operand(i), axis);
+    const Placement placement = AxisPlacement(*op.operand(i), axis);
     if (!placement.is_shard()) continue;
     if (auto split = SplitOfOperand(rule, i, placement, axis_size)) add(*split);
   }
@@ -30,7 +30,7 @@ void AddReducingSplits(const Op& op, const OpRule& rule, int axis,
 bool ResultsMatch(const Op& op, const Strategy& strategy, int axis,
                   int64_t axis_size) {
   for (int i = 0; i < op.num_results(); ++i)
-    if (!SameLayout(PlacementOn(*op.result(i), axis), strategy.results[i],
+    if (!SameLayout(AxisPlacement(*op.result(i), axis), strategy.results[i],
                     axis_size))
       return false;
   return true;
@@ -105,18 +105,13 @@ double StrategyMicroseconds(const CostModel& cost, const Op& op,
   return OpMicroseconds(cost, op, share, bytes, assumptions);
 }
 
-Placement PlacementOn(const Value& value, int axis) {
-  if (axis >= static_cast<int>(value.spec().size())) return Placement();
-  return value.spec()[axis];
-}
-
 absl::StatusOr<Strategy> DeriveStrategy(const Op& op, const OpRule& rule,
                                         const Module& module, int axis,
                                         const CostModel& cost) {
   const int64_t axis_size = module.mesh().axis(axis).size;
   std::vector<Strategy> candidates = {ReplicateStrategy(op)};
   for (int i = 0; i < op.num_results(); ++i) {
-    const Placement placement = PlacementOn(*op.result(i), axis);
+    const Placement placement = AxisPlacement(*op.result(i), axis);
     if (!placement.is_shard()) continue;
     if (auto split = SplitOfResult(rule, i, placement, axis_size))
       candidates.push_back(SplitStrategy(op, rule, *split));
@@ -134,7 +129,7 @@ absl::StatusOr<Strategy> DeriveStrategy(const Op& op, const OpRule& rule,
     for (int i = 0; i < op.num_operands(); ++i) {
       if (op.operand(i) == nullptr) continue;
       sum += ReshardMicroseconds(cost, op.operand(i)->type(),
-                                 PlacementOn(*op.operand(i), axis),
+                                 AxisPlacement(*op.operand(i), axis),
                                  candidate.operands[i], axis_size,
                                  module.assumptions());
     }

@@ -8,6 +8,7 @@
 #include "absl/status/statusor.h"
 #include "ir/module.h"
 #include "ir/sharding_rule.h"
+#include "ir/value_placement.h"
 #include "passes/cost_model.h"
 
 namespace tp {
@@ -46,9 +47,6 @@ std::optional<FactorSharding> SplitOfResult(const OpRule& rule, int result,
 double StrategyMicroseconds(const CostModel& cost, const Op& op,
                             const Strategy& strategy, int64_t axis_size,
                             const Assumptions& assumptions);
-
-// The placement of a value on an axis: Replicate while nothing is decided.
-Placement PlacementOn(const Value& value, int axis);
 
 // The strategy that gives the op's results the placements they have, and of
 // several the one whose operands are cheapest to come by. kInternal if the

@@ -60,7 +60,7 @@ absl::StatusOr<Run> Start(CaseProgram& program, const Edit& edit,
   for (const Case& entry : program.cases) {
     for (int i = 0; ranks > 1 && i < entry.op->num_operands(); ++i) {
       if (entry.op->operand(i) == nullptr) continue;
-      const Placement given = PlacementOn(*entry.op->operand(i), 0);
+      const Placement given = AxisPlacement(*entry.op->operand(i), 0);
       const Placement& wanted = entry.strategy.operands[i];
       if (!SameLayout(given, wanted, ranks))
         return absl::InternalError(absl::StrCat(

@@ -10,8 +10,8 @@ namespace tp {
 namespace {
 
 // Elements updated at a time, so that they stay in the cache from one pass of
-// an update to the next: 2.4 times as fast as whole parameters [measured, 20 M
-// elements on a Zen 5 core].
+// an update to the next: over 20 M elements, the same ATen calls take 26 ms
+// instead of 66 [measured, one Zen 5 core].
 constexpr int64_t kChunk = 1 << 17;
 
 class AdamW : public Optimizer {

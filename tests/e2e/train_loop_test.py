@@ -150,13 +150,17 @@ def main():
             learnable = write(learnable_batches(), scratch / "learnable")
             noise = write(random_batches(), scratch / "random")
             wanted = {}
+            # At 1e-2 rounding stays below the tolerance for 20 steps only
+            # where learning is smooth, as of that model on these data.
+            main_case = ((learnable, 1e-2) if label == "shared"
+                         else (noise, 1e-3))
             # ranks, zero3, data, rate, warmup, flags, whether equal
-            cases = [(1, "off", learnable, 1e-2, 0, [], True),
-                     (2, "off", learnable, 1e-2, 0, [], True),
+            cases = [(1, "off", *main_case, 0, [], True),
+                     (2, "off", *main_case, 0, [], True),
                      (2, "on", noise, 1e-3, 5, [], True),
-                     (3, "on", learnable, 1e-2, 0, [], True),
+                     (3, "on", *main_case, 0, [], True),
                      (4, "off", noise, 1e-3, 5, [], True)]
-            cases += [(2, "off", learnable, 1e-2, 0, flags, False)
+            cases += [(2, "off", *main_case, 0, flags, False)
                       for flags in (["--steps", STEPS - 1],
                                     ["--max-grad-norm", 0],
                                     ["--adafactor", "per-shard"],

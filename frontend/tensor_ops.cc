@@ -1,8 +1,10 @@
 #include "frontend/tensor_ops.h"
 
+#include <ATen/core/dispatch/Dispatcher.h>
 #include <ATen/core/jit_type.h>
 
 #include <cmath>
+#include <utility>
 
 #include "absl/strings/str_cat.h"
 #include "frontend/in_place_ops.h"
@@ -325,9 +327,30 @@ bool WritesArguments(const c10::FunctionSchema& schema) {
   return false;
 }
 
+namespace {
+
+// The op that takes the same arguments and gives the same values. What LibTorch
+// calls unsafe are views that autograd does not know to be views.
+const c10::FunctionSchema& UsualSpelling(const c10::FunctionSchema& schema) {
+  static constexpr std::pair<llvm::StringLiteral, const char*> kSpellings[] = {
+      {"aten::unsafe_chunk", "aten::chunk"},
+      {"aten::unsafe_split", "aten::split"},
+      {"aten::unsafe_split_with_sizes", "aten::split_with_sizes"}};
+  for (const auto& [name, usual] : kSpellings) {
+    if (schema.name() != name) continue;
+    auto found = c10::Dispatcher::singleton().findSchema(
+        {usual, schema.overload_name()});
+    if (found) return found->schema();
+  }
+  return schema;
+}
+
+}  // namespace
+
 absl::StatusOr<std::vector<AbstractValue>> ImportTensorOp(
-    const c10::FunctionSchema& schema, llvm::ArrayRef<AbstractValue> arguments,
+    const c10::FunctionSchema& spelled, llvm::ArrayRef<AbstractValue> arguments,
     ImportContext& context) {
+  const c10::FunctionSchema& schema = UsualSpelling(spelled);
   for (auto step :
        {ImportModal, ImportCast, ImportConstruction, ImportRepeat}) {
     TP_ASSIGN_OR_RETURN(std::optional<Values> results,

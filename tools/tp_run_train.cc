@@ -1,8 +1,12 @@
 #include "tools/tp_run_train.h"
 
+#include <unistd.h>
+
 #include <csignal>
+#include <filesystem>
 #include <fstream>
 #include <iostream>
+#include <system_error>
 
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
@@ -208,6 +212,7 @@ class Training {
       data.inputs.push_back(input.info.name);
     TP_ASSIGN_OR_RETURN(batches_, Batches::Open(data));
     TP_ASSIGN_OR_RETURN(trainer_, Trainer::Create(*session_, options_.trainer));
+    TP_RETURN_IF_ERROR(CheckSave());
     if (!options_.resume.empty()) {
       DataPosition position;
       TP_RETURN_IF_ERROR(
@@ -257,6 +262,18 @@ class Training {
           "the data has fewer than ", options_.trainer.accumulate,
           " micro-batches, which one step takes (--accumulate)"));
     return absl::OkStatus();
+  }
+
+  // Before hours of training rather than after them.
+  absl::Status CheckSave() const {
+    if (options_.save.empty()) return absl::OkStatus();
+    std::error_code error;
+    std::filesystem::create_directories(options_.save, error);
+    if (!error && access(options_.save.c_str(), W_OK) == 0)
+      return absl::OkStatus();
+    return absl::InvalidArgumentError(absl::StrCat(
+        "--save ", options_.save, ": ",
+        error ? error.message() : "no permission to write there"));
   }
 
   absl::Status Save() {

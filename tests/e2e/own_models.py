@@ -661,3 +661,20 @@ class MeanLosses(nn.Module):
                 F.mse_loss(x, x * 0.5), F.smooth_l1_loss(other, x @ x.mT),
                 F.binary_cross_entropy_with_logits(
                     logits, logits.sigmoid(), pos_weight=weight[:, None]))
+
+
+@model()
+class Cells(nn.Module):
+    """Recurrent cells, unrolled by the tracer."""
+
+    def __init__(self):
+        super().__init__()
+        self.gru = nn.GRUCell(WIDTH, HIDDEN)
+        self.lstm = nn.LSTMCell(HIDDEN, WIDTH)
+
+    def forward(self, x):
+        first, last = x[:, 0], x[:, -1]
+        h = self.gru(last, self.gru(first))
+        y, state = self.lstm(h)
+        y, state = self.lstm(h * 2, (y, state))
+        return h, y, state

@@ -1,6 +1,7 @@
 // Training through plan, rank programs and sessions, from text.
 #include <ATen/ATen.h>
 
+#include <functional>
 #include <map>
 #include <thread>
 
@@ -56,6 +57,28 @@ func @forward(%x: f32[4,256] <R>, %w: f32[256,256] <R> param "w") -> f32[] {
 }
 )";
 
+// [Q|K|V] of 4 heads of width 2: a gather is no concatenation.
+constexpr char kFused[] = R"(
+func @forward(%x: f32[4,8] <R>, %w: f32[24,8] <S(0:3x[4]x2)> param "w", %v: f32[24] <R> param "v") -> f32[] {
+  %0 = aten.linear(%x, %w) : f32[4,24] <S(1:3x[4]x2)>
+  %1 = aten.tanh(%0) : f32[4,24] <S(1:3x[4]x2)>
+  %2 = aten.mul.Tensor(%1, %v) : f32[4,24] <R>
+  %3 = aten.sum(%2) : f32[] <R>
+  return %3
+}
+)";
+
+// What a fault would have made of a rank's program.
+using Edit = std::function<std::string(std::string)>;
+
+std::string Replaced(std::string text, const std::string& from,
+                     const std::string& to) {
+  const size_t at = text.find(from);
+  EXPECT_NE(at, std::string::npos) << from << " is not in\n" << text;
+  if (at != std::string::npos) text.replace(at, from.size(), to);
+  return text;
+}
+
 struct Plan {
   bool zero3 = false;
   bool replicate = false;  // no weight is split
@@ -65,9 +88,9 @@ struct Plan {
 
 std::unique_ptr<Module> PlanFor(const std::string& program, int ranks,
                                 const Plan& plan) {
-  auto module = Parse(absl::StrCat("tpir 1\nmesh @m = [tp: ", ranks, "]\n",
-                                   program),
-                      "train.tpir");
+  auto module =
+      Parse(absl::StrCat("tpir 1\nmesh @m = [tp: ", ranks, "]\n", program),
+            "train.tpir");
   EXPECT_TRUE(module.ok()) << module.status();
   PassContext context;
   context.train = true;
@@ -78,8 +101,7 @@ std::unique_ptr<Module> PlanFor(const std::string& program, int ranks,
     context.rules.push_back(rule);
   }
   std::vector<std::string> passes = PlanPipeline(/*train=*/true);
-  if (plan.planned)
-    passes.erase(passes.begin(), llvm::find(passes, "zero3"));
+  if (plan.planned) passes.erase(passes.begin(), llvm::find(passes, "zero3"));
   const absl::Status status = RunPasses(**module, passes, context);
   EXPECT_TRUE(status.ok()) << status;
   return *std::move(module);
@@ -89,11 +111,16 @@ at::Tensor PartOf(const at::Tensor& whole, const Placement& placement,
                   int ranks, int rank) {
   if (!placement.is_shard()) return whole.clone();
   const ShardExtent part = ShardExtentOf(placement.factor().size, ranks, rank);
-  EXPECT_TRUE(placement.factor().left == SymExpr(1));
+  const int64_t left = placement.factor().left.constant();
   const int64_t right = placement.factor().right.constant();
+  std::vector<int64_t> sizes = whole.sizes().vec();
+  sizes[placement.dim()] = left * part.extent.constant() * right;
   return whole
-      .narrow(placement.dim(), part.offset.constant() * right,
-              part.extent.constant() * right)
+      .unflatten(placement.dim(),
+                 {left, placement.factor().size.constant(), right})
+      .narrow(placement.dim() + 1, part.offset.constant(),
+              part.extent.constant())
+      .reshape(sizes)
       .contiguous();
 }
 
@@ -105,14 +132,16 @@ std::map<std::string, at::Tensor> RandomWeights(const Function& function) {
     std::vector<int64_t> sizes;
     for (const SymExpr& dim : function.body().arguments()[i]->type().dims)
       sizes.push_back(dim.constant());
-    weights[function.arguments()[i].name] = (at::randn(sizes) * 0.5).to(
-        ScalarTypeOf(function.body().arguments()[i]->type().dtype));
+    weights[function.arguments()[i].name] =
+        (at::randn(sizes) * 0.5)
+            .to(ScalarTypeOf(function.body().arguments()[i]->type().dtype));
   }
   return weights;
 }
 
 std::unique_ptr<TrainSession> Open(const std::string& program, int ranks,
-                                   const Plan& plan = {}) {
+                                   const Plan& plan = {},
+                                   const Edit& edit = nullptr) {
   const std::unique_ptr<Module> planned = PlanFor(program, ranks, plan);
   const Function& forward = *planned->function("forward");
   const auto whole = RandomWeights(forward);
@@ -124,18 +153,22 @@ std::unique_ptr<TrainSession> Open(const std::string& program, int ranks,
     for (size_t i = 0; i < forward.arguments().size(); ++i) {
       const ArgumentInfo& info = forward.arguments()[i];
       if (!info.is_weight()) continue;
-      weights[rank].push_back(
-          PartOf(whole.at(info.name),
-                 forward.body().arguments()[i]->spec()[0], ranks, rank));
+      weights[rank].push_back(PartOf(whole.at(info.name),
+                                     forward.body().arguments()[i]->spec()[0],
+                                     ranks, rank));
     }
     modules.push_back(std::move((*programs)[rank]));
+    if (!edit) continue;
+    auto edited = Parse(edit(Print(*modules.back())), "edited.tpir");
+    EXPECT_TRUE(edited.ok()) << edited.status();
+    modules.back() = *std::move(edited);
   }
   TrainOptions options;
   options.group.threads = 1;
   options.group.timeout = absl::Seconds(5);
   options.recompute = plan.recompute;
-  auto session = TrainSession::Create(std::move(modules), std::move(weights),
-                                      options);
+  auto session =
+      TrainSession::Create(std::move(modules), std::move(weights), options);
   EXPECT_TRUE(session.ok()) << session.status();
   return *std::move(session);
 }
@@ -160,8 +193,7 @@ void ExpectNear(const std::map<std::string, at::Tensor>& got,
   ASSERT_EQ(got.size(), want.size()) << what;
   for (const auto& [name, tensor] : want) {
     const double scale = tensor.abs().max().item<double>();
-    const double error =
-        (got.at(name) - tensor).abs().max().item<double>();
+    const double error = (got.at(name) - tensor).abs().max().item<double>();
     EXPECT_LE(error, 1e-5 * scale) << what << ": " << name;
   }
 }
@@ -175,8 +207,8 @@ TEST(TrainSessionTest, GradientsDoNotDependOnRanksOrPlan) {
       for (bool replicate : {false, true}) {
         auto session = Open(kBlock, ranks, {zero3, replicate});
         ExpectNear(Gradients(*session, Input()), want,
-                   absl::StrCat(ranks, " ranks, zero3 ", zero3,
-                                ", replicate ", replicate));
+                   absl::StrCat(ranks, " ranks, zero3 ", zero3, ", replicate ",
+                                replicate));
       }
 }
 
@@ -281,8 +313,8 @@ TEST(TrainSessionTest, CopiesStayBitwiseEqualAndFollowOneDevice) {
       for (size_t i = 0; i < session->training(0).parameters.size(); ++i) {
         const TrainableParameter& first = session->training(0).parameters[i];
         for (int rank = 1; rank < ranks && first.spec[0].is_replicate(); ++rank)
-          EXPECT_TRUE(at::equal(
-              session->training(rank).parameters[i].value, first.value))
+          EXPECT_TRUE(at::equal(session->training(rank).parameters[i].value,
+                                first.value))
               << name << ": " << first.name << " of rank " << rank;
       }
       auto whole = session->WholeParameters();
@@ -361,6 +393,43 @@ TEST(TrainSessionTest, LargeGatheredParametersAreLetGo) {
   EXPECT_EQ(kept, (std::vector<size_t>{0, 0}));
 }
 
+// Gradients tell a gather that only concatenates.
+TEST(TrainSessionTest, APlantedConcatenationOfFusedPartsIsSeen) {
+  Plan plan;
+  plan.planned = true;
+  auto right = Open(kFused, 2, plan);
+  const auto want = Gradients(*right, Input());
+  std::string unsplit = Replaced(kFused, "<S(0:3x[4]x2)>", "<R>");
+  for (int i = 0; i < 2; ++i)
+    unsplit = Replaced(unsplit, "<S(1:3x[4]x2)>", "<R>");
+  auto whole = Open(unsplit, 1, plan);
+  ExpectNear(Gradients(*whole, Input()), want, "the plan without the fault");
+  auto wrong = Open(kFused, 2, plan, [](std::string text) {
+    return Replaced(std::move(text), "factor = [3, 4, 2]} : f32[4,24]",
+                    "factor = [1, 24, 1]} : f32[4,24]");
+  });
+  const auto got = Gradients(*wrong, Input());
+  EXPECT_GT((got.at("v") - want.at("v")).abs().max().item<double>(), 0.1);
+}
+
+// Autograd tells a write over what it saved.
+TEST(TrainSessionTest, APlantedWriteOverASavedValueIsSeen) {
+  auto session = Open(kBlock, 2, {}, [](std::string text) {
+    const size_t tanh = text.find(" = aten.tanh(");
+    const size_t begin = text.rfind('%', tanh);
+    const std::string value = text.substr(begin, tanh - begin);
+    const size_t line = text.find('\n', tanh) + 1;
+    const size_t type = text.find(" : ", tanh);
+    return text.insert(line, "  %planted = aten.mul_.Tensor(" + value + ", " +
+                                 value + ")" + text.substr(type, line - type));
+  });
+  const absl::Status status =
+      session->ForwardBackward({{"x", Input()}}).status();
+  EXPECT_NE(status.message().find("modified by an inplace operation"),
+            absl::string_view::npos)
+      << status;
+}
+
 TEST(TrainSessionTest, ARankThatFailsEndsTheStepForAll) {
   auto session = Open(kBlock, 3);
   ASSERT_TRUE(session->ForwardBackward({{"x", Input()}}).ok());
@@ -374,9 +443,10 @@ TEST(TrainSessionTest, ARankThatFailsEndsTheStepForAll) {
 }
 
 TEST(TrainSessionTest, InferencePackagesAreRefused) {
-  auto module = Parse("tpir 1\nmesh @m = [tp: 1]\nrank 0\nfunc @forward(%x: "
-                      "f32[2]) -> f32[2] {\n  return %x\n}\n",
-                      "plain.tpir");
+  auto module = Parse(
+      "tpir 1\nmesh @m = [tp: 1]\nrank 0\nfunc @forward(%x: "
+      "f32[2]) -> f32[2] {\n  return %x\n}\n",
+      "plain.tpir");
   ASSERT_TRUE(module.ok()) << module.status();
   std::vector<std::shared_ptr<const Module>> programs;
   programs.push_back(*std::move(module));

@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "ir/op_def.h"
+#include "runtime/counter_hash.h"
 
 namespace tp {
 namespace {
@@ -14,14 +15,6 @@ namespace {
 bool IsRandom(const Op& op) {
   const OpDef* row = FindOpDef(op);
   return row != nullptr && (row->traits & kRandom) != 0;
-}
-
-// A bijection whose every output bit depends on every input bit (the
-// finalizer of SplitMix64).
-uint64_t Scramble(uint64_t x) {
-  x = (x ^ (x >> 30)) * 0xbf58476d1ce4e5b9;
-  x = (x ^ (x >> 27)) * 0x94d049bb133111eb;
-  return x ^ (x >> 31);
 }
 
 // Sets the state of the process's generator as long as it lives.

@@ -6,16 +6,10 @@
 #include <utility>
 
 #include "ir/shard_extent.h"
+#include "runtime/counter_hash.h"
 
 namespace tp {
 namespace {
-
-// The finalizer of SplitMix64: every output bit depends on every input bit.
-uint64_t Scramble(uint64_t x) {
-  x = (x ^ (x >> 30)) * 0xbf58476d1ce4e5b9;
-  x = (x ^ (x >> 27)) * 0x94d049bb133111eb;
-  return x ^ (x >> 31);
-}
 
 uint64_t HashOf(const std::string& text) {
   uint64_t hash = 0;

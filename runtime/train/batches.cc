@@ -14,6 +14,7 @@
 #include "ir/status.h"
 #include "llvm/ADT/STLExtras.h"
 #include "llvm/Support/JSON.h"
+#include "runtime/counter_hash.h"
 
 namespace tp {
 namespace {
@@ -23,12 +24,9 @@ namespace fs = std::filesystem;
 constexpr int64_t kIgnoredLabel = -100;
 constexpr int kMaxNesting = 8;
 
-// The finalizer of SplitMix64, as a generator of a counter.
-uint64_t Scramble(uint64_t x) {
-  x += 0x9e3779b97f4a7c15;
-  x = (x ^ (x >> 30)) * 0xbf58476d1ce4e5b9;
-  x = (x ^ (x >> 27)) * 0x94d049bb133111eb;
-  return x ^ (x >> 31);
+// Counters are near to each other; this takes them apart first.
+uint64_t RandomOf(uint64_t counter) {
+  return Scramble(counter + 0x9e3779b97f4a7c15);
 }
 
 int64_t RoundUp(int64_t size, int64_t multiple) {
@@ -191,9 +189,9 @@ void Batches::Shuffle() {
   std::iota(order_.begin(), order_.end(), 0);
   if (!options_.shuffle) return;
   const uint64_t key =
-      Scramble(Scramble(options_.seed) + static_cast<uint64_t>(epoch_));
+      RandomOf(RandomOf(options_.seed) + static_cast<uint64_t>(epoch_));
   for (size_t i = order_.size(); i > 1; --i) {
-    std::swap(order_[i - 1], order_[Scramble(key + i) % i]);
+    std::swap(order_[i - 1], order_[RandomOf(key + i) % i]);
   }
 }
 

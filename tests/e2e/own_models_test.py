@@ -29,13 +29,13 @@ RANKS = [2, 3, 5]
 REFUSED = {("ScriptedLengthBranch", (1, 1)): "it assumes"}
 
 
-def _flat(value):
+def flat(value):
     if isinstance(value, torch.Tensor):
         return [value]
-    return [tensor for item in value for tensor in _flat(item)]
+    return [tensor for item in value for tensor in flat(item)]
 
 
-def _inputs_file(folder, size):
+def inputs_file(folder, size):
     return folder / f"{size[0]}x{size[1]}.safetensors"
 
 
@@ -55,8 +55,8 @@ def export(name, folder):
     exported.save(str(folder / "model.pt"))
     for size in SHOWN + OTHER:
         save_file({f"input_{i}": tensor.contiguous().clone()
-                   for i, tensor in enumerate(_flat(make_inputs(*size)))},
-                  _inputs_file(folder, size))
+                   for i, tensor in enumerate(flat(make_inputs(*size)))},
+                  inputs_file(folder, size))
 
 
 def random_rules(weights, rng):
@@ -83,7 +83,7 @@ def check(name, ranks):
         command = [zoo.BIN / "tp-compile", folder / "model.pt", "-q",
                    "--json", "--tp", ranks, "-o", package]
         for size in SHOWN:
-            command += ["--inputs", _inputs_file(folder, size)]
+            command += ["--inputs", inputs_file(folder, size)]
         plan = json.loads(zoo.run(*command))
         verify(name, folder, package, SHOWN + OTHER)
         rules = random_rules(plan["weights"], random.Random(name))
@@ -99,7 +99,7 @@ def verify(name, folder, package, sizes, rules=""):
         refusal = REFUSED.get((name, size))
         try:
             zoo.run(zoo.BIN / "tp-run", package, "--check-replicas",
-                    "--inputs", _inputs_file(folder, size), "--verify",
+                    "--inputs", inputs_file(folder, size), "--verify",
                     folder / "model.pt", "--verify-dtype", "f64")
         except RuntimeError as error:
             if refusal is None or refusal not in str(error):

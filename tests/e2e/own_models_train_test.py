@@ -23,7 +23,7 @@ except ImportError as error:
     sys.exit(77)
 
 import own_models
-from own_models_test import random_rules
+from own_models_test import flat, inputs_file, random_rules
 
 SIZES = [(3, 7), (2, 5)]
 RANKS = [2, 3, 4]
@@ -38,21 +38,11 @@ class Loss(torch.nn.Module):
 
     def forward(self, *arguments):
         loss = torch.zeros(())
-        for output in _flat(self.model(*arguments)):
+        for output in flat(self.model(*arguments)):
             if output.is_floating_point():
                 places = torch.arange(output.numel()).reshape(output.shape)
                 loss = loss + (output * torch.cos(places * 0.7)).sum()
         return loss
-
-
-def _flat(value):
-    if isinstance(value, torch.Tensor):
-        return [value]
-    return [tensor for item in value for tensor in _flat(item)]
-
-
-def _inputs_file(folder, size):
-    return folder / f"{size[0]}x{size[1]}.safetensors"
 
 
 def export(name, folder):
@@ -75,8 +65,8 @@ def export(name, folder):
     exported.save(str(folder / "model.pt"))
     for size in SIZES:
         save_file({f"input_{i}": tensor.contiguous().clone()
-                   for i, tensor in enumerate(_flat(make_inputs(*size)))},
-                  _inputs_file(folder, size))
+                   for i, tensor in enumerate(flat(make_inputs(*size)))},
+                  inputs_file(folder, size))
     return ""
 
 
@@ -90,7 +80,7 @@ def check(name, ranks):
         command = [zoo.BIN / "tp-compile", folder / "model.pt", "-q", "--json",
                    "--train", "--tp", ranks, "-o", package]
         for size in SIZES:
-            command += ["--inputs", _inputs_file(folder, size)]
+            command += ["--inputs", inputs_file(folder, size)]
         plan = json.loads(zoo.run(*command, "--zero3", "off"))
         verify(folder, package, "as planned")
         zoo.run(*command, "--zero3", "on")
@@ -111,7 +101,7 @@ def verify(folder, package, what):
     for size in SIZES:
         try:
             zoo.run(zoo.BIN / "tp-run", package, "--inputs",
-                    _inputs_file(folder, size), "--verify",
+                    inputs_file(folder, size), "--verify",
                     folder / "model.pt", "--verify-dtype", "f64", "--grads")
         except RuntimeError as error:
             raise RuntimeError(f"at {size}, {what}: {error}") from error

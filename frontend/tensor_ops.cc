@@ -357,6 +357,10 @@ absl::StatusOr<std::vector<AbstractValue>> ImportTensorOp(
                         step(schema, arguments, context));
     if (results) return *std::move(results);
   }
+  // Its other names would have to lose their gradients, too.
+  if (context.train && schema.name() == "aten::detach_")
+    return context.Unsupported(
+        "detach_ in a model to be trained; write x = x.detach()");
   if (IsIdentity(schema.name())) return Values{arguments[0]};
   if (WritesArguments(schema))
     return ImportInPlaceOp(schema, arguments, context);

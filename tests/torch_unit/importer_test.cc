@@ -429,6 +429,29 @@ def forward(self, x: Tensor):
   EXPECT_EQ(Forward(*evaluation).body().ops().size(), 1u);
 }
 
+TEST(ImportOpsTest, TrainingKeepsDropoutAndBarriers) {
+  ImportOptions train;
+  train.train = true;
+  const NamedTensors inputs = {{"x", at::ones({3})}};
+  auto model = Import(Script(R"(
+def forward(self, x: Tensor):
+    return (torch.dropout(x, 0.1, True) * x.detach()).sum()
+)"),
+                      {inputs}, train);
+  ASSERT_TRUE(model.ok()) << model.status();
+  EXPECT_EQ(CountOps(*model, "aten.dropout"), 1);
+  EXPECT_EQ(CountOps(*model, "aten.detach"), 1);
+  auto in_place = Import(Script(R"(
+def forward(self, x: Tensor):
+    y = x * 2
+    y.detach_()
+    return y.sum()
+)"),
+                         {inputs}, train);
+  EXPECT_EQ(in_place.status().code(), absl::StatusCode::kUnimplemented);
+  EXPECT_THAT(in_place.status().ToString(), HasSubstr("x.detach()"));
+}
+
 TEST(ImportOpsTest, SizesAsTensorsFold) {
   auto model = Import(Script(R"(
 def forward(self, x: Tensor):

@@ -104,6 +104,7 @@ void Sha256::Update(llvm::StringRef bytes) {
 }
 
 void Sha256::Update(llvm::ArrayRef<uint8_t> bytes) {
+  if (bytes.empty()) return;  // perhaps without memory
   if (!HasInstructions()) {
     portable_.update(bytes);
     return;

@@ -107,7 +107,9 @@ absl::Status ReadEntry(const CheckpointReader& reader, const Mesh& mesh,
       return absl::DataLossError(
           absl::StrCat(reader.folder(), ": '", key, "' has another size"));
     }
-    std::memcpy(value.data_ptr(), bytes.data(), bytes.size());
+    if (!bytes.empty()) {
+      std::memcpy(value.data_ptr(), bytes.data(), bytes.size());
+    }
   } else {
     TP_ASSIGN_OR_RETURN(
         std::vector<DimIntervals> block,

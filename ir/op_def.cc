@@ -84,6 +84,11 @@ const OpDef* FindOpDef(const Op& op) { return FindOpDef(op.name()); }
 
 const OpDef* FindOpDef(llvm::StringRef name) { return Table().Find(name); }
 
+bool HasTrait(const Op& op, uint32_t traits) {
+  const OpDef* def = FindOpDef(op);
+  return def != nullptr && (def->traits & traits) != 0;
+}
+
 std::vector<const OpDef*> AllOpDefs() { return Table().All(); }
 
 absl::StatusOr<OpRule> RuleOf(const Op& op) {

@@ -68,6 +68,8 @@ struct OpDef {
 // The row of an op: by full name, else by base name; null if there is none.
 const OpDef* FindOpDef(const Op& op);
 const OpDef* FindOpDef(llvm::StringRef name);
+// Whether the op has a row with one of these traits.
+bool HasTrait(const Op& op, uint32_t traits);
 // All rows, sorted by name.
 std::vector<const OpDef*> AllOpDefs();
 

@@ -14,16 +14,6 @@
 namespace tp {
 namespace {
 
-bool IsReshard(const Op& op) {
-  const OpDef* def = FindOpDef(op);
-  return def != nullptr && (def->traits & kCollective);
-}
-
-bool IsBoundary(const Op& op) {
-  const OpDef* def = FindOpDef(op);
-  return def != nullptr && (def->traits & kBoundary);
-}
-
 absl::Status CheckCollective(const Op& op, const Module& module, int axis) {
   const MeshAxis& mesh_axis = module.mesh().axis(axis);
   const Placement from = AxisPlacement(*op.operand(0), axis);
@@ -58,8 +48,8 @@ absl::Status CheckCopy(const Op& op, int index, const Strategy& strategy,
 absl::Status CheckOp(const Op& op, const Module& module, int axis,
                      const CostModel& cost,
                      const llvm::DenseSet<const Value*>& has_gradient) {
-  if (IsReshard(op)) return CheckCollective(op, module, axis);
-  if (IsBoundary(op)) return absl::OkStatus();  // see check_gradients
+  if (HasTrait(op, kCollective)) return CheckCollective(op, module, axis);
+  if (HasTrait(op, kBoundary)) return absl::OkStatus();  // see check_gradients
   TP_ASSIGN_OR_RETURN(OpRule rule, RuleOf(op));
   TP_ASSIGN_OR_RETURN(Strategy strategy,
                       DeriveStrategy(op, rule, module, axis, cost));

@@ -36,11 +36,6 @@ namespace {
 // A gathered parameter below this is not worth a second gather.
 constexpr double kKeptBytes = 64 << 10;
 
-bool IsStep(const Op& op) {
-  const OpDef* def = FindOpDef(op);
-  return def != nullptr && (def->traits & kCollective);
-}
-
 // Marks what enters and leaves the segments of a function.
 class SegmentCutter {
  public:
@@ -56,7 +51,7 @@ class SegmentCutter {
     auto begin = body.ops().begin();
     while (begin != body.ops().end()) {
       auto end = begin;
-      while (end != body.ops().end() && !IsStep(**end)) ++end;
+      while (end != body.ops().end() && !HasTrait(**end, kCollective)) ++end;
       CutSegment(begin, end);
       if (end == body.ops().end()) break;
       left_.ApplyTo(**end);
@@ -69,7 +64,7 @@ class SegmentCutter {
   void NumberSegments() {
     int number = 0;
     for (const auto& op : function_.body().ops()) {
-      if (IsStep(*op))
+      if (HasTrait(*op, kCollective))
         ++number;
       else
         segment_of_[op.get()] = number;
@@ -183,7 +178,7 @@ class BackwardWriter {
   void Reverse(Op& op) {
     builder_.set_location(op.location());
     if (op.Is("tp.leave")) ReverseSegment(op);
-    if (!IsStep(op)) return;
+    if (!HasTrait(op, kCollective)) return;
     // What a step does to the value, resolving undoes for the gradient: the
     // terms of a copy stay terms until somebody needs their sum.
     auto given = gradients_.find(op.result());

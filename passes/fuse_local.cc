@@ -33,11 +33,6 @@ bool IsRowOf(const Value* bias, const Value* product) {
          bias->type().dims.back() == product->type().dims.back();
 }
 
-bool IsBoundary(const Op& op) {
-  const OpDef* def = FindOpDef(op);
-  return def != nullptr && (def->traits & kBoundary);
-}
-
 // Erases what nobody uses, last first. A collective stays: a rank with an
 // empty part may not need what the others do, but must take part in it. So
 // does the boundary of a segment, to which @backward refers.
@@ -46,7 +41,7 @@ void EraseDeadLocalOps(Block& body) {
   for (auto it = body.ops().end(); it != body.ops().begin();) {
     auto current = std::prev(it);
     const Op& op = **current;
-    bool used = Communicates(KindOf(op)) || IsBoundary(op) ||
+    bool used = Communicates(KindOf(op)) || HasTrait(op, kBoundary) ||
                 op.num_results() == 0;
     for (int i = 0; i < op.num_results(); ++i)
       used |= uses.lookup(op.result(i)) > 0;

@@ -197,10 +197,7 @@ absl::Status AddTimes(const Function& function, const Module& module,
           AxisPlacement(*op->result(), 0), axis_size, module.assumptions());
       continue;
     }
-    const OpDef* def = FindOpDef(*op);
-    const bool passes_on =
-        def != nullptr && (def->traits & (kBoundary | kCollective));
-    if (passes_on || module.mesh().ndim() == 0) continue;
+    if (HasTrait(*op, kBoundary | kCollective) || module.mesh().ndim() == 0) continue;
     TP_ASSIGN_OR_RETURN(OpRule rule, RuleOf(*op));
     TP_ASSIGN_OR_RETURN(Strategy strategy,
                         DeriveStrategy(*op, rule, module, 0, cost));

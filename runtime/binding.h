@@ -90,6 +90,9 @@ Kernel TpKernel(InstructionKind kind);
 
 // The value of an operand, moved out of its register at its last use.
 at::Tensor Take(Frame& frame, const Operand& operand);
+// Gives a result to its register, if anybody reads it.
+void Put(Frame& frame, const BoundInstruction& bound, at::Tensor value,
+         size_t result = 0);
 // Whether nobody but `tensor` can see the memory it covers. Exact: it asks
 // the reference counts of the tensor and of its storage, which every view,
 // weight, input, output and saved tensor holds.

@@ -28,11 +28,6 @@ double Seconds(Clock::duration duration) {
   return std::chrono::duration<double>(duration).count();
 }
 
-void Put(Frame& frame, const BoundInstruction& bound, at::Tensor value) {
-  const int reg = bound.instruction->results[0];
-  if (reg >= 0) frame.registers[reg] = std::move(value);
-}
-
 DType TypeOf(const at::Tensor& tensor) {
   const std::optional<DType> dtype = DTypeOf(tensor.scalar_type());
   TP_CHECK(dtype.has_value(), "a collective on an unknown dtype");
@@ -308,6 +303,12 @@ bool RunRecordedProduct(Frame& frame, const BoundInstruction& bound) {
 at::Tensor Take(Frame& frame, const Operand& operand) {
   at::Tensor& value = frame.registers[operand.reg];
   return operand.last_use ? std::move(value) : value;
+}
+
+void Put(Frame& frame, const BoundInstruction& bound, at::Tensor value,
+         size_t result) {
+  const int reg = bound.instruction->results[result];
+  if (reg >= 0) frame.registers[reg] = std::move(value);
 }
 
 bool OwnsMemory(const at::Tensor& tensor) {

@@ -28,8 +28,7 @@ absl::Status CheckWeight(const ProgramArgument& weight, at::Tensor& tensor,
       ToString(weight.type)));
 }
 
-}  // namespace
-
+// Maps the weights of a program from a rank's file.
 absl::StatusOr<std::vector<at::Tensor>> ReadWeights(const SafetensorsFile& file,
                                                     const Program& program) {
   std::vector<at::Tensor> weights;
@@ -41,6 +40,21 @@ absl::StatusOr<std::vector<at::Tensor>> ReadWeights(const SafetensorsFile& file,
     weights.push_back(std::move(tensor));
   }
   return weights;
+}
+
+}  // namespace
+
+WeightLoader WeightsOf(const Package& package) {
+  return [&package](int rank, const Program& program) {
+    return ReadWeights(*package.weights[rank], program);
+  };
+}
+
+WeightLoader GivenWeights(const std::vector<std::vector<at::Tensor>>& weights) {
+  return [&weights](int rank,
+                    const Program&) -> absl::StatusOr<std::vector<at::Tensor>> {
+    return weights[rank];
+  };
 }
 
 absl::Status CheckWeights(const Program& program,

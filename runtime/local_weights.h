@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
-#include "ir/safetensors.h"
+#include "runtime/package_reader.h"
 #include "runtime/program.h"
 
 namespace tp {
@@ -15,9 +15,10 @@ namespace tp {
 using WeightLoader = std::function<absl::StatusOr<std::vector<at::Tensor>>(
     int rank, const Program&)>;
 
-// Maps the weights of a program from a rank's file.
-absl::StatusOr<std::vector<at::Tensor>> ReadWeights(const SafetensorsFile& file,
-                                                    const Program& program);
+// Maps weights from the ranks' files; the package must outlive the loader.
+WeightLoader WeightsOf(const Package& package);
+// Tensors that are there already, by rank; they must outlive the loader.
+WeightLoader GivenWeights(const std::vector<std::vector<at::Tensor>>& weights);
 
 // Compares dtypes and shapes; with `f64` floats are converted. kDataLoss
 // names the weight that does not fit.

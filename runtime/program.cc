@@ -101,11 +101,6 @@ bool IsTransposeOfMatrix(const Op& op) {
          op.operand(0)->type().ndim() == 2;
 }
 
-bool IsRandom(const Op& op) {
-  const OpDef* row = FindOpDef(op);
-  return row != nullptr && (row->traits & kRandom) != 0;
-}
-
 }  // namespace
 
 class ProgramBuilder {
@@ -156,7 +151,9 @@ class ProgramBuilder {
       const int reg = NewRegister(arguments[i].get(), info.is_weight(),
                                   info.is_weight() && !changes);
       auto& list = info.is_weight() ? program_.weights_ : program_.inputs_;
-      list.push_back({info, arguments[i]->type(), reg});
+      const llvm::ArrayRef<Placement> spec = arguments[i]->spec();
+      list.push_back({info, arguments[i]->type(), reg,
+                      ShardingSpec(spec.begin(), spec.end())});
     }
   }
 
@@ -183,7 +180,7 @@ class ProgramBuilder {
     }
     TP_RETURN_IF_ERROR(SetKernel(op, instruction));
     instruction.hoisted = fixed && !IsCollective(instruction.kind) &&
-                          !IsBoundary(instruction.kind) && !IsRandom(op);
+                          !IsBoundary(instruction.kind) && !HasTrait(op, kRandom);
     for (int i = 0; i < op.num_results(); ++i) {
       instruction.results.push_back(
           NewRegister(op.result(i), instruction.hoisted, instruction.hoisted));

@@ -89,6 +89,7 @@ struct ProgramArgument {
   ArgumentInfo info;
   TensorType type;
   int reg = 0;
+  ShardingSpec spec;  // empty in a program without a plan
 };
 
 class Program {

@@ -12,11 +12,6 @@
 namespace tp {
 namespace {
 
-bool IsRandom(const Op& op) {
-  const OpDef* row = FindOpDef(op);
-  return row != nullptr && (row->traits & kRandom) != 0;
-}
-
 // Sets the state of the process's generator as long as it lives.
 class SeededGenerator {
  public:
@@ -108,11 +103,11 @@ absl::Status RunDropoutMask(Frame& frame, const BoundInstruction& bound) {
 }
 
 int64_t RandomNumberOf(const Program& program, const Instruction& instruction) {
-  if (!IsRandom(*instruction.op)) return -1;
+  if (!HasTrait(*instruction.op, kRandom)) return -1;
   int64_t number = 0;
   for (const Instruction& other : program.instructions()) {
     if (&other == &instruction) return number;
-    number += IsRandom(*other.op) ? 1 : 0;
+    number += HasTrait(*other.op, kRandom) ? 1 : 0;
   }
   return -1;
 }

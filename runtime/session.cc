@@ -34,10 +34,7 @@ absl::StatusOr<std::unique_ptr<Session>> Session::Open(
   std::unique_ptr<Session> session(new Session());
   session->options_ = options;
   session->notes_ = package.notes;
-  TP_RETURN_IF_ERROR(session->Start(
-      package.programs, [&package](int rank, const Program& program) {
-        return ReadWeights(*package.weights[rank], program);
-      }));
+  TP_RETURN_IF_ERROR(session->Start(package.programs, WeightsOf(package)));
   return session;
 }
 
@@ -47,12 +44,8 @@ absl::StatusOr<std::unique_ptr<Session>> Session::Create(
     const SessionOptions& options) {
   std::unique_ptr<Session> session(new Session());
   session->options_ = options;
-  TP_RETURN_IF_ERROR(session->Start(
-      std::move(programs),
-      [&weights](int rank,
-                 const Program&) -> absl::StatusOr<std::vector<at::Tensor>> {
-        return weights[rank];
-      }));
+  TP_RETURN_IF_ERROR(
+      session->Start(std::move(programs), GivenWeights(weights)));
   return session;
 }
 
@@ -65,14 +58,13 @@ absl::Status Session::Start(std::vector<std::shared_ptr<const Module>> programs,
         absl::StrCat("output rank ", options_.output_rank,
                      " is not one of the ", ranks, " ranks of the package"));
   }
-  TP_ASSIGN_OR_RETURN(group_, RankGroup::Create(programs[0]->mesh(),
-                                                options_.group));
+  TP_ASSIGN_OR_RETURN(group_,
+                      RankGroup::Create(programs[0]->mesh(), options_.group));
   ranks_.resize(ranks);
   return group_->Run([&](int rank) {
     absl::Status status = StartRank(rank, programs[rank], load);
-    return absl::IsResourceExhausted(status)
-               ? Annotate(status, "while loading")
-               : status;
+    return absl::IsResourceExhausted(status) ? Annotate(status, "while loading")
+                                             : status;
   });
 }
 
@@ -92,10 +84,9 @@ absl::Status Session::StartRank(int rank, std::shared_ptr<const Module> program,
   for (const at::Tensor& weight : weights) {
     state.weight_bytes += static_cast<int64_t>(weight.nbytes());
   }
-  TP_ASSIGN_OR_RETURN(
-      state.executor,
-      Executor::Create(std::move(compiled), std::move(weights),
-                       group_->axes(rank), options_.executor));
+  TP_ASSIGN_OR_RETURN(state.executor,
+                      Executor::Create(std::move(compiled), std::move(weights),
+                                       group_->axes(rank), options_.executor));
   return absl::OkStatus();
 }
 

@@ -207,10 +207,7 @@ class Training {
   absl::Status Run() {
     TP_ASSIGN_OR_RETURN(session_,
                         TrainSession::Open(options_.package, options_.session));
-    BatchOptions data = options_.data;
-    for (const ProgramArgument& input : session_->inputs())
-      data.inputs.push_back(input.info.name);
-    TP_ASSIGN_OR_RETURN(batches_, Batches::Open(data));
+    TP_ASSIGN_OR_RETURN(batches_, Batches::Open(DataOptions()));
     TP_ASSIGN_OR_RETURN(trainer_, Trainer::Create(*session_, options_.trainer));
     TP_RETURN_IF_ERROR(CheckSave());
     if (!options_.resume.empty()) {
@@ -240,6 +237,13 @@ class Training {
   }
 
  private:
+  BatchOptions DataOptions() const {
+    BatchOptions data = options_.data;
+    for (const ProgramArgument& input : session_->inputs())
+      data.inputs.push_back(input.info.name);
+    return data;
+  }
+
   absl::Status Steps() {
     const NextBatch next = [this] { return batches_->Next(); };
     while (stop_asked == 0 &&
@@ -315,12 +319,10 @@ class Training {
   }
 
   absl::Status Evaluate() {
-    BatchOptions data = options_.data;
+    BatchOptions data = DataOptions();
     data.paths = options_.eval_data;
     data.shuffle = false;
     data.epochs = 1;
-    for (const ProgramArgument& input : session_->inputs())
-      data.inputs.push_back(input.info.name);
     TP_ASSIGN_OR_RETURN(std::unique_ptr<Batches> batches, Batches::Open(data));
     TP_ASSIGN_OR_RETURN(double loss, trainer_->Evaluate([&] {
       return batches->Next();

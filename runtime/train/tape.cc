@@ -15,12 +15,6 @@ namespace {
 using torch::autograd::Edge;
 using torch::autograd::impl::gradient_edge;
 
-void Put(Frame& frame, const BoundInstruction& bound, size_t result,
-         at::Tensor value) {
-  const int reg = bound.instruction->results[result];
-  if (reg >= 0) frame.registers[reg] = std::move(value);
-}
-
 Tape::Segment& SegmentOf(Frame& frame, const BoundInstruction& bound) {
   std::vector<Tape::Segment>& segments = frame.tape->segments;
   const auto number = static_cast<size_t>(bound.offset);
@@ -47,7 +41,7 @@ absl::Status RunEnter(Frame& frame, const BoundInstruction& bound) {
   const auto& operands = bound.instruction->operands;
   if (frame.tape == nullptr) {
     for (size_t i = 0; i < operands.size(); ++i) {
-      Put(frame, bound, i, Take(frame, operands[i]));
+      Put(frame, bound, Take(frame, operands[i]), i);
     }
     return absl::OkStatus();
   }
@@ -60,7 +54,7 @@ absl::Status RunEnter(Frame& frame, const BoundInstruction& bound) {
     }
     for (size_t i = 0; i < operands.size(); ++i) {
       segment.entered.push_back(Take(frame, operands[i]));
-      Put(frame, bound, i, segment.entered.back());
+      Put(frame, bound, segment.entered.back(), i);
     }
     return absl::OkStatus();
   }
@@ -68,7 +62,7 @@ absl::Status RunEnter(Frame& frame, const BoundInstruction& bound) {
     at::Tensor leaf = Take(frame, operands[i]).detach();
     leaf.set_requires_grad(true);
     segment.entered.push_back(leaf);
-    Put(frame, bound, i, std::move(leaf));
+    Put(frame, bound, std::move(leaf), i);
   }
   return absl::OkStatus();
 }
@@ -87,7 +81,7 @@ absl::Status RunLeave(Frame& frame, const BoundInstruction& bound) {
                                                 : Edge());
       value = value.detach();
     }
-    Put(frame, bound, i, std::move(value));
+    Put(frame, bound, std::move(value), i);
   }
   if (frame.tape != nullptr) LetGo(SegmentOf(frame, bound), bound, left);
   return absl::OkStatus();
@@ -160,7 +154,7 @@ absl::Status RunSegmentGrad(Frame& frame, const BoundInstruction& bound) {
     if (!gradient.defined()) {
       gradient = at::zeros_like(segment.entered[results[i]].detach());
     }
-    Put(frame, bound, results[i], std::move(gradient));
+    Put(frame, bound, std::move(gradient), results[i]);
   }
   return absl::OkStatus();
 }

@@ -65,10 +65,7 @@ absl::StatusOr<std::unique_ptr<TrainSession>> TrainSession::Open(
   std::unique_ptr<TrainSession> session(new TrainSession());
   session->options_ = options;
   session->notes_ = package.notes;
-  TP_RETURN_IF_ERROR(session->Start(
-      package.programs, [&package](int rank, const Program& program) {
-        return ReadWeights(*package.weights[rank], program);
-      }));
+  TP_RETURN_IF_ERROR(session->Start(package.programs, WeightsOf(package)));
   return session;
 }
 
@@ -77,12 +74,8 @@ absl::StatusOr<std::unique_ptr<TrainSession>> TrainSession::Create(
     std::vector<std::vector<at::Tensor>> weights, const TrainOptions& options) {
   std::unique_ptr<TrainSession> session(new TrainSession());
   session->options_ = options;
-  TP_RETURN_IF_ERROR(session->Start(
-      std::move(programs),
-      [&weights](int rank,
-                 const Program&) -> absl::StatusOr<std::vector<at::Tensor>> {
-        return weights[rank];
-      }));
+  TP_RETURN_IF_ERROR(
+      session->Start(std::move(programs), GivenWeights(weights)));
   return session;
 }
 
@@ -143,7 +136,6 @@ absl::Status TrainSession::StartRank(int rank,
   TP_ASSIGN_OR_RETURN(std::vector<at::Tensor> weights, load(rank, *forward));
   TP_RETURN_IF_ERROR(CheckWeights(*forward, weights, options_.f64));
   state.training.axes = group_->axes(rank);
-  const Function& function = *module->function("forward");
   for (size_t i = 0; i < weights.size(); ++i) {
     const ProgramArgument& weight = forward->weights()[i];
     if (!weight.info.is_trainable()) continue;
@@ -154,12 +146,7 @@ absl::Status TrainSession::StartRank(int rank,
     parameter.aliases = weight.info.aliases;
     parameter.value = weights[i];
     parameter.type = weight.type;
-    for (size_t a = 0; a < function.arguments().size(); ++a) {
-      const ArgumentInfo& info = function.arguments()[a];
-      if (!info.is_weight() || info.name != weight.info.name) continue;
-      const auto spec = function.body().arguments()[a]->spec();
-      parameter.spec.assign(spec.begin(), spec.end());
-    }
+    parameter.spec = weight.spec;
     const auto coordinates = module->mesh().Coordinates(rank);
     for (size_t axis = 0; axis < parameter.spec.size(); ++axis) {
       const Placement& placement = parameter.spec[axis];

@@ -195,7 +195,8 @@ class Canonicalizer {
 
 absl::Status Canonicalize(Module& module, const PassContext& context) {
   for (const auto& function : module.functions())
-    TP_RETURN_IF_ERROR(Canonicalizer(module, function->body(), context.train).Run());
+    TP_RETURN_IF_ERROR(
+        Canonicalizer(module, function->body(), context.train).Run());
   return absl::OkStatus();
 }
 

@@ -291,7 +291,8 @@ absl::StatusOr<PlanSummary> Summarize(const Module& planned,
                         summary.total_weight_bytes());
       }
     for (const auto& op : function->body().ops())
-      if (Communicates(KindOf(*op))) AddCollective(*op, first ? "forward" : "backward", planned, summary);
+      if (Communicates(KindOf(*op)))
+        AddCollective(*op, first ? "forward" : "backward", planned, summary);
     for (size_t rank = 0; rank < summary.memory.size(); ++rank)
       summary.memory[rank].activations =
           std::max(summary.memory[rank].activations,

@@ -29,13 +29,27 @@ Object EntryJson(const Function& function) {
       inputs.push_back(TensorJson(function.arguments()[i].name,
                                   function.body().arguments()[i]->type()));
   Array outputs;
+  Array state;
   int index = 0;
-  for (const Value* result : function.body().results())
-    outputs.push_back(TensorJson("output_" + std::to_string(index++),
-                                 result->type()));
-  return Object{{"name", function.name()},
-                {"inputs", std::move(inputs)},
-                {"outputs", std::move(outputs)}};
+  for (size_t i = 0; i < function.body().results().size(); ++i) {
+    const ResultInfo info = function.result_info(i);
+    const TensorType& type = function.body().results()[i]->type();
+    std::string becomes;
+    if (info.argument >= 0) becomes = function.arguments()[info.argument].name;
+    if (!info.is_output) {
+      state.push_back(TensorJson(std::move(becomes), type));
+      continue;
+    }
+    Object output = TensorJson("output_" + std::to_string(index++), type);
+    if (info.argument >= 0) output["becomes"] = std::move(becomes);
+    outputs.push_back(std::move(output));
+  }
+  Object entry{{"name", function.name()},
+               {"inputs", std::move(inputs)},
+               {"outputs", std::move(outputs)}};
+  // What a call leaves for the next one besides its outputs.
+  if (!state.empty()) entry["state"] = std::move(state);
+  return entry;
 }
 
 Array SymbolsJson(const Assumptions& assumptions) {

@@ -35,7 +35,11 @@ std::optional<std::vector<int64_t>> InversePermutation(const ViewStep& step) {
 }  // namespace
 
 TensorRef AliasTracker::NewTensor(Value* value) {
-  return NewOwned(value, TensorStorage::Owner::kTemporary, "");
+  auto node = std::make_shared<ViewNode>();
+  node->storage = std::make_shared<TensorStorage>();
+  node->type = value->type();
+  node->value = value;
+  return std::make_shared<TensorHandle>(TensorHandle{std::move(node)});
 }
 
 TensorRef AliasTracker::NewScalar(Attribute scalar, DType dtype) {
@@ -46,17 +50,17 @@ TensorRef AliasTracker::NewScalar(Attribute scalar, DType dtype) {
   return std::make_shared<TensorHandle>(TensorHandle{std::move(node)});
 }
 
-TensorRef AliasTracker::NewOwned(Value* value, TensorStorage::Owner owner,
+TensorRef AliasTracker::NewOwned(Value* argument, TensorStorage::Owner owner,
                                  std::string name,
                                  std::optional<Attribute> scalar) {
-  auto node = std::make_shared<ViewNode>();
-  node->storage = std::make_shared<TensorStorage>();
-  node->storage->owner = owner;
-  node->storage->name = std::move(name);
-  node->type = value->type();
-  node->value = value;
-  node->scalar = std::move(scalar);
-  return std::make_shared<TensorHandle>(TensorHandle{std::move(node)});
+  TensorRef tensor = NewTensor(argument);
+  TensorStorage& storage = *tensor->node->storage;
+  storage.owner = owner;
+  storage.name = std::move(name);
+  if (scalar) storage.fixed = "whose content was used to decide things";
+  tensor->node->scalar = std::move(scalar);
+  owned_.push_back({argument, tensor->node});
+  return tensor;
 }
 
 TensorRef AliasTracker::NewView(const TensorRef& base, ViewStep step,
@@ -81,6 +85,7 @@ TensorRef AliasTracker::NewMaybeAlias(const TensorRef& base, Value* value) {
   TensorStorage& copy = *tensor->node->storage;
   copy.owner = storage.owner;
   copy.name = storage.name;
+  copy.fixed = "or to a copy of it (this depends on strides)";
   if (storage.group < 0) {
     storage.group = static_cast<int>(groups_.size());
     groups_.push_back({base->node->storage});
@@ -150,15 +155,14 @@ absl::StatusOr<Value*> AliasTracker::Apply(const ViewStep& step,
 
 absl::Status AliasTracker::CheckWritable(const TensorRef& tensor) const {
   const TensorStorage& storage = *tensor->node->storage;
-  if (storage.owner == TensorStorage::Owner::kTemporary)
+  if (storage.owner == TensorStorage::Owner::kTemporary ||
+      storage.fixed.empty())
     return absl::OkStatus();
   const bool input = storage.owner == TensorStorage::Owner::kInput;
   return absl::UnimplementedError(absl::StrCat(
       ToString(builder_.location()), ": writes in place to ",
-      input ? "the input '" : "the weight or buffer '", storage.name,
-      "', which the caller would see after the call; such state is not "
-      "supported yet",
-      input ? ": clone the input first" : ""));
+      input ? "the input '" : "the weight or buffer '", storage.name, "' ",
+      storage.fixed, "; clone it first where the write need not be kept"));
 }
 
 absl::Status AliasTracker::Write(const TensorRef& tensor, Value* value) {
@@ -234,6 +238,17 @@ absl::StatusOr<Value*> AliasTracker::Invert(const ViewNode& node, Value* parent,
                    step.op,
                    ", whose elements may overlap or are not tracked; clone "
                    "the tensor first"));
+}
+
+absl::StatusOr<std::vector<AliasTracker::Written>>
+AliasTracker::WrittenArguments() {
+  std::vector<Written> written;
+  for (const auto& [argument, node] : owned_) {
+    if (node->storage->version == 0) continue;
+    TP_ASSIGN_OR_RETURN(Value * content, ReadNode(*node));
+    if (content != argument) written.push_back({argument, content});
+  }
+  return written;
 }
 
 void AliasTracker::Rebind(const TensorRef& tensor, ViewStep step,

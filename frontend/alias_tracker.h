@@ -29,6 +29,8 @@ struct TensorStorage {
   enum class Owner { kTemporary, kInput, kWeight };
   Owner owner = Owner::kTemporary;
   std::string name;  // of an input or weight
+  // Why an input or weight cannot be written; empty: it can.
+  std::string fixed;
   // Written so often. Views remember the count they were derived at.
   int version = 0;
   // Set once a write happened elsewhere that may or may not have changed
@@ -76,8 +78,10 @@ class AliasTracker {
   TensorRef NewTensor(Value* value);
   // A 0-dim tensor with memory of its own and known content.
   TensorRef NewScalar(Attribute scalar, DType dtype);
-  // An input or weight; `scalar` is its content where that is known.
-  TensorRef NewOwned(Value* value, TensorStorage::Owner owner, std::string name,
+  // An input or weight; `scalar` is its content where that is known, which
+  // then cannot be written.
+  TensorRef NewOwned(Value* argument, TensorStorage::Owner owner,
+                     std::string name,
                      std::optional<Attribute> scalar = std::nullopt);
   // A view of `base`, whose content now is `value`.
   TensorRef NewView(const TensorRef& base, ViewStep step, Value* value);
@@ -93,13 +97,20 @@ class AliasTracker {
   std::optional<Attribute> Scalar(const TensorRef& tensor) const;
 
   // Replaces the content by `value`, of the same type. kUnimplemented for
-  // inputs and weights (the caller would see the write) and for views
-  // without an inverse.
+  // what cannot be written (TensorStorage::fixed) and for views without an
+  // inverse.
   absl::Status Write(const TensorRef& tensor, Value* value);
   // Whether Write would be refused.
   absl::Status CheckWritable(const TensorRef& tensor) const;
   // In-place op on the shape: `tensor` becomes a view of what it was.
   void Rebind(const TensorRef& tensor, ViewStep step, Value* value);
+
+  // Inputs and weights that were written: the argument and its content now.
+  struct Written {
+    Value* argument;
+    Value* content;
+  };
+  absl::StatusOr<std::vector<Written>> WrittenArguments();
 
  private:
   using NodeRef = std::shared_ptr<ViewNode>;
@@ -113,6 +124,7 @@ class AliasTracker {
 
   Builder& builder_;
   std::vector<std::vector<std::shared_ptr<TensorStorage>>> groups_;
+  std::vector<std::pair<Value*, NodeRef>> owned_;  // arguments
 };
 
 }  // namespace tp

@@ -366,19 +366,9 @@ absl::StatusOr<Values> GraphInterpreter::RunObjectOp(const jit::Node& node,
                         weights_.GetAttribute(object, name));
     return One(value);
   }
-  if (object.object != nullptr) {
-    // Setting what is there already changes nothing for the next call.
-    TP_ASSIGN_OR_RETURN(AbstractValue now, weights_.GetAttribute(object, name));
-    std::optional<bool> same;
-    if (!arguments[1].is_unknown()) {
-      TP_ASSIGN_OR_RETURN(same, Equal(now, arguments[1], context_));
-    }
-    if (!same || !*same)
-      return context_.Unsupported(absl::StrCat(
-          "sets the module's attribute '", name,
-          "', which the next call would see; such state is not supported "
-          "yet"));
-  }
+  // Read first, so that AddState knows what it was.
+  if (object.object != nullptr)
+    TP_RETURN_IF_ERROR(weights_.GetAttribute(object, name).status());
   object.attributes[name] = arguments[1];
   return Values();
 }

@@ -51,8 +51,10 @@ class DefaultDType {
 // Makes the arguments of the method from named tensors.
 class ArgumentMaker {
  public:
-  ArgumentMaker(const NamedInputs& inputs, const ReferenceOptions& options)
-      : inputs_(inputs), options_(options) {}
+  // `made` gets each tensor under its names.
+  ArgumentMaker(const NamedInputs& inputs, const ReferenceOptions& options,
+                NamedInputs& made)
+      : inputs_(inputs), options_(options), made_(made) {}
 
   absl::StatusOr<c10::IValue> Make(
       const c10::TypePtr& type, const std::string& name,
@@ -124,6 +126,8 @@ class ArgumentMaker {
       // The model may write to it.
       at::Tensor own = tensor->clone();
       if (options_.f64 && own.is_floating_point()) own = own.to(at::kDouble);
+      if (!name.empty()) made_.emplace_back(name, own);
+      made_.emplace_back(absl::StrCat("input_", position_ - 1), own);
       return c10::IValue(std::move(own));
     }
     if (text != nullptr) {
@@ -166,6 +170,7 @@ class ArgumentMaker {
 
   const NamedInputs& inputs_;
   const ReferenceOptions& options_;
+  NamedInputs& made_;
   int position_ = 0;
 };
 
@@ -271,9 +276,8 @@ absl::StatusOr<ReferenceGradients> ReferenceModel::RunWithGradients(
       if (sums[group].defined())
         result.gradients.emplace_back(parameters_[group][0], sums[group]);
   } catch (const std::exception& error) {
-    return absl::InvalidArgumentError(
-        absl::StrCat("the unsharded model's backward pass fails: ",
-                     ShortError(error)));
+    return absl::InvalidArgumentError(absl::StrCat(
+        "the unsharded model's backward pass fails: ", ShortError(error)));
   }
   for (at::Tensor& output : result.outputs) output = output.detach();
   return result;
@@ -286,7 +290,8 @@ absl::StatusOr<std::vector<at::Tensor>> ReferenceModel::Call(
     if (!method)
       return absl::InvalidArgumentError(
           absl::StrCat("the model has no method '", options_.method, "'"));
-    ArgumentMaker maker(inputs, options_);
+    inputs_.clear();
+    ArgumentMaker maker(inputs, options_, inputs_);
     std::vector<c10::IValue> arguments;
     const auto& formals = method->function().getSchema().arguments();
     for (size_t i = 1; i < formals.size(); ++i) {
@@ -302,20 +307,43 @@ absl::StatusOr<std::vector<at::Tensor>> ReferenceModel::Call(
     Flatten((*method)(std::move(arguments)), outputs);
     return outputs;
   } catch (const std::exception& error) {
-    return absl::InvalidArgumentError(
-        absl::StrCat("the unsharded model fails on these inputs: ",
-                     ShortError(error),
-                     ". Is it the model that the package was made from?"));
+    return absl::InvalidArgumentError(absl::StrCat(
+        "the unsharded model fails on these inputs: ", ShortError(error),
+        ". Is it the model that the package was made from?"));
   }
 }
 
-absl::StatusOr<std::vector<at::Tensor>> RunReferenceModel(
-    const std::string& path,
-    const std::vector<std::pair<std::string, at::Tensor>>& inputs,
-    const ReferenceOptions& options) {
-  TP_ASSIGN_OR_RETURN(std::unique_ptr<ReferenceModel> model,
-                      ReferenceModel::Load(path, options));
-  return model->Run(inputs);
+at::Tensor ReferenceModel::Attribute(const std::string& name) const {
+  c10::IValue value = module_._ivalue();
+  for (llvm::StringRef rest = name; !rest.empty();) {
+    llvm::StringRef part;
+    std::tie(part, rest) = rest.split('.');
+    size_t index = 0;
+    const bool is_index = !part.getAsInteger(10, index);
+    if (value.isObject()) {
+      const auto object = value.toObject();
+      const auto slot = object->type()->findAttributeSlot(part.str());
+      if (!slot) return {};
+      value = object->getSlot(*slot);
+    } else if (value.isGenericDict()) {
+      const auto dict = value.toGenericDict();
+      const c10::IValue text(part.str());
+      const c10::IValue number(static_cast<int64_t>(index));
+      const bool by_text = dict.keyType()->kind() == c10::TypeKind::StringType;
+      if (!by_text && !is_index) return {};
+      const auto found = dict.find(by_text ? text : number);
+      if (found == dict.end()) return {};
+      value = found->value();
+    } else if (value.isList() || value.isTuple()) {
+      const auto items =
+          value.isList() ? value.toListRef() : value.toTupleRef().elements();
+      if (!is_index || index >= items.size()) return {};
+      value = c10::IValue(items[index]);
+    } else {
+      return {};
+    }
+  }
+  return value.isTensor() ? value.toTensor() : at::Tensor();
 }
 
 }  // namespace tp

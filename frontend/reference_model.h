@@ -44,6 +44,13 @@ class ReferenceModel {
   // on the CPU. InvalidArgument: an input is missing, or the model fails.
   absl::StatusOr<std::vector<at::Tensor>> Run(
       const std::vector<std::pair<std::string, at::Tensor>>& inputs);
+  // The inputs as the last call left them, under each of their names.
+  const std::vector<std::pair<std::string, at::Tensor>>& inputs() const {
+    return inputs_;
+  }
+  // A tensor that the model holds, by its dotted name, undefined if there is
+  // none. Writing to it changes the model.
+  at::Tensor Attribute(const std::string& name) const;
   // Also differentiates output_0, which must be one number.
   absl::StatusOr<ReferenceGradients> RunWithGradients(
       const std::vector<std::pair<std::string, at::Tensor>>& inputs);
@@ -59,13 +66,8 @@ class ReferenceModel {
   // Names of trainable parameters, tied ones together.
   std::vector<std::vector<std::string>> parameters_;
   ReferenceOptions options_;
+  std::vector<std::pair<std::string, at::Tensor>> inputs_;
 };
-
-// Loads and runs once.
-absl::StatusOr<std::vector<at::Tensor>> RunReferenceModel(
-    const std::string& path,
-    const std::vector<std::pair<std::string, at::Tensor>>& inputs,
-    const ReferenceOptions& options = {});
 
 }  // namespace tp
 

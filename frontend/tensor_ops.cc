@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "frontend/batch_statistics.h"
 #include "frontend/in_place_ops.h"
 #include "frontend/index_bounds.h"
 #include "frontend/op_call.h"
@@ -113,8 +114,11 @@ MaybeResults ImportModal(const c10::FunctionSchema& schema, Arguments arguments,
     const AbstractValue* mean = FindArgument(schema, arguments, "running_mean");
     const AbstractValue* training =
         FindArgument(schema, arguments, batch ? "training" : "use_input_stats");
-    if (IsTrue(training) && mean != nullptr && mean->is_tensor())
+    if (IsTrue(training) && mean != nullptr && mean->is_tensor()) {
+      if (name == "aten::batch_norm" || name == "aten::instance_norm")
+        return ImportBatchStatistics(schema, arguments, context);
       return InTrainingMode(name.drop_front(6), context);
+    }
   }
   if (name == "aten::scaled_dot_product_attention" && !context.train &&
       !IsZero(FindArgument(schema, arguments, "dropout_p")))

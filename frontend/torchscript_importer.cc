@@ -12,6 +12,7 @@
 #include "frontend/import_context.h"
 #include "frontend/imported_weights.h"
 #include "frontend/input_binding.h"
+#include "frontend/module_state.h"
 #include "frontend/skeleton_archive.h"
 #include "frontend/weight_table.h"
 #include "ir/status.h"
@@ -108,7 +109,9 @@ absl::StatusOr<ImportedModel> Import(const std::string& path,
   TP_RETURN_IF_ERROR(context.MissingOps());
   TP_RETURN_IF_ERROR(
       FlattenOutputs(result, context, function->body().results()));
-  if (function->body().results().empty())
+  const bool returns = !function->body().results().empty();
+  TP_RETURN_IF_ERROR(AddState(weights, context, *function));
+  if (!returns)
     return absl::InvalidArgumentError(
         absl::StrCat(path, ": the model returns no tensor"));
   EraseDeadOps(function->body());

@@ -94,6 +94,8 @@ absl::StatusOr<WeightEntry*> WeightTable::AddTensor(const at::Tensor& tensor,
       if (scalar) context_.known_scalars[argument] = *scalar;
       entry->value = context_.aliases.NewOwned(
           argument, TensorStorage::Owner::kWeight, name, std::move(scalar));
+      entry->argument = argument;
+      MarkOverlap(*entry);
       place->second = entry.get();
       entries_.push_back(std::move(entry));
       seen->second = place->second;
@@ -240,20 +242,41 @@ absl::StatusOr<AbstractValue> WeightTable::GetAttribute(
   return value;
 }
 
+// A write to one of two weights that share memory would show in the other.
+void WeightTable::MarkOverlap(WeightEntry& entry) {
+  for (const auto& other : entries_) {
+    if (other->region.storage != entry.region.storage) continue;
+    for (const WeightEntry* each : {&entry, other.get()})
+      each->value->node->storage->fixed =
+          absl::StrCat("whose memory '", entry.info.name, "' and '",
+                       other->info.name, "' share");
+  }
+}
+
+std::vector<AbstractValue::Object> WeightTable::objects() const {
+  std::vector<AbstractValue::Object> objects;
+  for (const auto& [key, object] : objects_) objects.push_back(object);
+  std::sort(objects.begin(), objects.end(),
+            [](const auto& a, const auto& b) { return a->path < b->path; });
+  return objects;
+}
+
+const WeightEntry* WeightTable::Find(const at::Tensor& tensor) const {
+  auto found = by_tensor_.find(tensor.unsafeGetTensorImpl());
+  return found == by_tensor_.end() ? nullptr : found->second;
+}
+
 void WeightTable::RemoveUnused() {
   llvm::DenseSet<const Value*> operands;
   CollectOperands(function_.body(), operands);
   std::vector<std::unique_ptr<WeightEntry>> kept;
-  auto& infos = function_.arguments();
   for (auto& entry : entries_) {
-    const Value* value = entry->value->node->value;
-    const int index = value->index();
-    if (operands.contains(value)) {
-      infos[index] = entry->info;
+    const int index = entry->argument->index();
+    if (operands.contains(entry->argument) || function_.IsCarried(index)) {
+      function_.arguments()[index] = entry->info;
       kept.push_back(std::move(entry));
     } else {
-      function_.body().RemoveArgument(index);
-      infos.erase(infos.begin() + index);
+      function_.RemoveArgument(index);
     }
   }
   entries_ = std::move(kept);

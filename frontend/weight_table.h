@@ -52,6 +52,7 @@ struct WeightEntry {
   WeightRegion region;
   at::Tensor tensor;
   TensorRef value;
+  Value* argument = nullptr;
 };
 
 class WeightTable {
@@ -74,6 +75,11 @@ class WeightTable {
   absl::StatusOr<AbstractValue> GetAttribute(ObjectValue& object,
                                              const std::string& name);
 
+  // The objects of the archive that the program has looked at.
+  std::vector<AbstractValue::Object> objects() const;
+  // The entry of a tensor of the archive, null if it has none.
+  const WeightEntry* Find(const at::Tensor& tensor) const;
+
   // Removes arguments that nothing uses.
   void RemoveUnused();
   // Constants of the code that are used, by name.
@@ -88,6 +94,7 @@ class WeightTable {
   absl::StatusOr<WeightRegion> RegionOf(const at::Tensor& tensor,
                                         const std::string& name,
                                         ArgumentKind kind) const;
+  void MarkOverlap(WeightEntry& entry);
 
   ImportContext& context_;
   Function& function_;

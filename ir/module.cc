@@ -1,6 +1,8 @@
 #include "ir/module.h"
 
+#include "ir/status.h"
 #include "llvm/ADT/DenseMap.h"
+#include "llvm/ADT/STLExtras.h"
 
 namespace tp {
 
@@ -9,6 +11,44 @@ Value* Function::AddArgument(TensorType type, ArgumentInfo info) {
   value->set_name(info.name);
   arguments_.push_back(std::move(info));
   return value;
+}
+
+void Function::RemoveArgument(int index) {
+  TP_CHECK(!IsCarried(index), "removes an argument that a result becomes");
+  body_.RemoveArgument(index);
+  arguments_.erase(arguments_.begin() + index);
+  for (ResultInfo& info : result_infos_)
+    if (info.argument > index) --info.argument;
+}
+
+void Function::AddResult(Value* value, ResultInfo info) {
+  body_.results().push_back(value);
+  SetResultInfo(body_.results().size() - 1, info);
+}
+
+void Function::SetResultInfo(size_t index, ResultInfo info) {
+  if (index >= result_infos_.size()) result_infos_.resize(index + 1);
+  result_infos_[index] = info;
+}
+
+void Function::SetOnlyOutput(Value* value) {
+  llvm::SmallVector<Value*, 4> results = {value};
+  std::vector<ResultInfo> infos(1);
+  for (size_t i = 0; i < body_.results().size(); ++i) {
+    ResultInfo info = result_info(i);
+    if (info.argument < 0) continue;
+    info.is_output = false;
+    results.push_back(body_.results()[i]);
+    infos.push_back(info);
+  }
+  body_.results() = std::move(results);
+  result_infos_ = std::move(infos);
+}
+
+bool Function::IsCarried(int argument) const {
+  return llvm::any_of(result_infos_, [&](const ResultInfo& info) {
+    return info.argument == argument;
+  });
 }
 
 Function* Module::AddFunction(std::string name) {
@@ -83,6 +123,8 @@ std::unique_ptr<Module> CloneModule(const Module& module) {
                 copies);
     }
     CloneOps(from->body(), function->body(), copies);
+    for (size_t i = 0; i < from->body().results().size(); ++i)
+      function->SetResultInfo(i, from->result_info(i));
   }
   return clone;
 }

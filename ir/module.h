@@ -36,11 +36,25 @@ struct ArgumentInfo {
   bool is_weight() const { return kind != ArgumentKind::kInput; }
 };
 
+// What a result of a function is, besides a value.
+struct ResultInfo {
+  // The argument whose content it becomes at the next call: a buffer that the
+  // model writes, an input that it writes in place, a cache that it returns.
+  // The result then lies on the mesh as the argument does. -1: none.
+  int argument = -1;
+  // Whether the model returns it; if not, it is there for the argument alone.
+  bool is_output = true;
+
+  friend bool operator==(const ResultInfo&, const ResultInfo&) = default;
+};
+
 // func @forward(%x: f32[batch,16] <R>,
-//               %w: f32[64,16] <S(0)> param "wi.weight" alias "wo.weight")
-//     -> f32[batch,64] { ... }
-// Inputs are always whole (<R>) and carry global shapes, also in rank
-// programs: a program that wants a piece of one slices it.
+//               %w: f32[64,16] <S(0)> param "wi.weight" alias "wo.weight",
+//               %n: i64[] <R> buffer "count")
+//     -> (f32[batch,64], i64[] state %n) { ... }
+// Inputs are whole (<R>) and carry global shapes, also in rank programs: a
+// program that wants a piece of one slices it. Only an input that a result
+// becomes may be split, and is then of the local shape in rank programs.
 class Function {
  public:
   explicit Function(std::string name) : name_(std::move(name)) {}
@@ -52,11 +66,26 @@ class Function {
   std::vector<ArgumentInfo>& arguments() { return arguments_; }
   const std::vector<ArgumentInfo>& arguments() const { return arguments_; }
   Value* AddArgument(TensorType type, ArgumentInfo info);
+  // Removes an argument that nothing uses and no result becomes.
+  void RemoveArgument(int index);
+
+  // Of result `index` of body(); a plain output unless said otherwise.
+  ResultInfo result_info(size_t index) const {
+    return index < result_infos_.size() ? result_infos_[index] : ResultInfo();
+  }
+  void AddResult(Value* value, ResultInfo info = {});
+  void SetResultInfo(size_t index, ResultInfo info);
+  // Replaces what the model returns by one value; what is there for an
+  // argument alone stays.
+  void SetOnlyOutput(Value* value);
+  // Whether a result becomes this argument.
+  bool IsCarried(int argument) const;
 
  private:
   std::string name_;
   Block body_;
   std::vector<ArgumentInfo> arguments_;
+  std::vector<ResultInfo> result_infos_;  // the rest are plain outputs
 };
 
 class Module {

@@ -9,7 +9,8 @@
 //               "{" {op} "return" [values] "}"
 //   argument  = value ":" type [kind string] ["frozen"] {"alias" string}
 //   kind      = "input" | "param" | "buffer" | "const"
-//   results   = tensor | "(" [tensor {"," tensor}] ")"
+//   results   = result | "(" [result {"," result}] ")"
+//   result    = tensor [("to" | "state") value]
 //   op        = [value [":" int] "="] name "(" [operand {"," operand}] ")"
 //               [attributes] {region} [":" type {"," type}] [loc]
 //   operand   = value | "none" | "[" [operand {"," operand}] "]"
@@ -227,18 +228,25 @@ class Parser {
     }
     TP_RETURN_IF_ERROR(cursor_.Expect("->"));
     std::vector<TensorType> results;
-    TP_RETURN_IF_ERROR(ParseResultTypes(results));
+    TP_RETURN_IF_ERROR(ParseResultTypes(*function, results));
     TP_RETURN_IF_ERROR(cursor_.Expect("{"));
     const char* returns = nullptr;
     TP_RETURN_IF_ERROR(ParseBody(function->body(), "return", 0, returns));
     return CheckResultTypes(*function, results, returns);
   }
 
-  absl::Status ParseResultTypes(std::vector<TensorType>& types) {
+  absl::Status ParseResultTypes(Function& function,
+                                std::vector<TensorType>& types) {
     const bool several = cursor_.Consume("(");
     if (several && cursor_.Consume(")")) return absl::OkStatus();
     do {
       TP_ASSIGN_OR_RETURN(TensorType type, ParseTensorType());
+      const bool carried = cursor_.Consume("to");
+      if (carried || cursor_.Consume("state")) {
+        // Only arguments are defined so far.
+        TP_ASSIGN_OR_RETURN(Value * argument, ParseValue());
+        function.SetResultInfo(types.size(), {argument->index(), carried});
+      }
       types.push_back(std::move(type));
     } while (several && cursor_.Consume(","));
     return several ? cursor_.Expect(")") : absl::OkStatus();

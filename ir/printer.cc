@@ -81,8 +81,7 @@ std::string LocationText(const Location& location) {
 // local.
 std::string PlacementText(const Placement& placement, const TensorType& type) {
   if (placement.is_shard() && placement.factor().left == SymExpr(1) &&
-      placement.factor().right == SymExpr(1) &&
-      placement.dim() < type.ndim() &&
+      placement.factor().right == SymExpr(1) && placement.dim() < type.ndim() &&
       !(type.dims[placement.dim()] == placement.factor().size))
     return absl::StrCat("S(", placement.dim(), ":[",
                         placement.factor().size.ToString(), "])");
@@ -179,8 +178,14 @@ class FunctionPrinter {
     out_ += ") -> ";
     llvm::ArrayRef<Value*> results = function_.body().results();
     if (results.size() != 1) out_ += "(";
-    for (size_t i = 0; i < results.size(); ++i)
+    for (size_t i = 0; i < results.size(); ++i) {
       absl::StrAppend(&out_, i > 0 ? ", " : "", ToString(results[i]->type()));
+      const ResultInfo info = function_.result_info(i);
+      if (info.argument < 0) continue;
+      absl::StrAppend(
+          &out_, info.is_output ? " to " : " state ",
+          names_(function_.body().arguments()[info.argument].get()));
+    }
     if (results.size() != 1) out_ += ")";
   }
 

@@ -163,8 +163,46 @@ class Verifier {
                        " \"", alias, "\"");
     }
     result_.argument = nullptr;
+    TP_RETURN_IF_ERROR(VerifyResultInfos(function));
     defined_.clear();
     return VerifyBlock(body, absl::StrCat("@", function.name()), nullptr, 0);
+  }
+
+  // A result becomes an argument of its type; only an input may change its
+  // sizes from call to call, as a cache that grows does.
+  absl::Status VerifyResultInfos(const Function& function) {
+    llvm::SmallDenseSet<int> taken;
+    for (size_t i = 0; i < function.body().results().size(); ++i) {
+      const ResultInfo info = function.result_info(i);
+      const Value* result = function.body().results()[i];
+      if (info.argument < 0) {
+        if (!info.is_output)
+          return Error("result ", i, " of @", function.name(),
+                       " is neither an output nor an argument's");
+        continue;
+      }
+      if (info.argument >= static_cast<int>(function.arguments().size()))
+        return Error("result ", i, " of @", function.name(),
+                     " becomes an argument that is not there");
+      const Value* argument = function.body().arguments()[info.argument].get();
+      result_.argument = argument;
+      const ArgumentInfo& of = function.arguments()[info.argument];
+      if (!taken.insert(info.argument).second)
+        return Error("two results of @", function.name(), " become \"", of.name,
+                     "\"");
+      if (result == nullptr) continue;  // VerifyBlock reports it
+      const TensorType& from = result->type();
+      const TensorType& to = argument->type();
+      const bool same =
+          of.is_weight() ? from == to
+                         : from.dtype == to.dtype && from.ndim() == to.ndim();
+      if (!same)
+        return Error("result ", i, " of @", function.name(), " is ",
+                     ToString(from), ", but becomes \"", of.name,
+                     "\", which is ", ToString(to));
+    }
+    result_.argument = nullptr;
+    return absl::OkStatus();
   }
 
   // `what` names the block in errors, `owner` is the op it is a region of.

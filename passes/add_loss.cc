@@ -53,7 +53,7 @@ class LossAdder {
       return absl::InvalidArgumentError(absl::StrCat(
           "--loss ", loss_.kind, ": the losses are cross_entropy and mse"));
     }
-    function_.body().results().assign({result});
+    function_.SetOnlyOutput(result);
     return absl::OkStatus();
   }
 

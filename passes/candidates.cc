@@ -37,7 +37,8 @@ struct ValuePlacement {
 class Propagation {
  public:
   Propagation(const Module& module, const Function& function, int axis)
-      : function_(function), axis_(axis),
+      : function_(function),
+        axis_(axis),
         axis_size_(module.mesh().axis(axis).size) {}
 
   absl::StatusOr<Candidates> Run() {
@@ -161,7 +162,8 @@ class Propagation {
     for (size_t i = 0; i < function_.arguments().size(); ++i) {
       const Value* argument = function_.body().arguments()[i].get();
       const bool pinned = AxisPlacement(*argument, axis_).is_shard();
-      if (function_.arguments()[i].kind != ArgumentKind::kParameter && !pinned)
+      if (function_.arguments()[i].kind != ArgumentKind::kParameter &&
+          !function_.IsCarried(static_cast<int>(i)) && !pinned)
         continue;
       for (const ValuePlacement& entry : placements_[argument])
         keep[families_.Find(entry.node)] = true;
@@ -208,7 +210,8 @@ class Propagation {
         choices = {AxisPlacement(*argument, axis_)};
       } else {
         choices = {Placement::Replicate()};
-        if (function_.arguments()[i].is_weight())
+        if (function_.arguments()[i].is_weight() ||
+            function_.IsCarried(static_cast<int>(i)))
           for (const ValuePlacement& entry : placements_[argument])
             choices.push_back(entry.placement);
       }

@@ -1,7 +1,8 @@
 // Proves that a lowered module computes what the unsharded one does: every
 // op's placements are one strategy of its rule (so a sum that is due is
 // carried only through linear ops and reduced exactly once), every collective
-// is a transition of the reshard table, and every result is whole.
+// is a transition of the reshard table, and every result is whole or lies as
+// the argument that it becomes.
 #include "absl/strings/str_cat.h"
 #include "ir/collectives.h"
 #include "ir/op_def.h"
@@ -27,10 +28,9 @@ absl::Status CheckCollective(const Op& op, const Module& module, int axis) {
     return absl::OkStatus();
   if (own ? op.name() == OpNameOf(kind) : kind == CollectiveKind::kNone)
     return absl::OkStatus();
-  return absl::InternalError(
-      absl::StrCat("the reshard table takes ", from.ToString(), " to ",
-                   to.ToString(), " by \"", OpNameOf(kind),
-                   "\", not by ", Print(op)));
+  return absl::InternalError(absl::StrCat(
+      "the reshard table takes ", from.ToString(), " to ", to.ToString(),
+      " by \"", OpNameOf(kind), "\", not by ", Print(op)));
 }
 
 // Of an operand that has a gradient: a copy if and only if the op gives each
@@ -56,12 +56,11 @@ absl::Status CheckOp(const Op& op, const Module& module, int axis,
   for (int i = 0; i < op.num_operands(); ++i) {
     if (op.operand(i) == nullptr) continue;
     const Placement given = AxisPlacement(*op.operand(i), axis);
-    if (!SameLayout(given, strategy.operands[i],
-                    module.mesh().axis(axis).size))
-      return absl::InternalError(absl::StrCat(
-          "operand ", i, " is ", given.ToString(), " but the rule \"",
-          rule.ToString(), "\" wants ", strategy.operands[i].ToString(), ": ",
-          Print(op)));
+    if (!SameLayout(given, strategy.operands[i], module.mesh().axis(axis).size))
+      return absl::InternalError(
+          absl::StrCat("operand ", i, " is ", given.ToString(),
+                       " but the rule \"", rule.ToString(), "\" wants ",
+                       strategy.operands[i].ToString(), ": ", Print(op)));
     if (has_gradient.contains(op.operand(i)))
       TP_RETURN_IF_ERROR(
           CheckCopy(op, i, strategy, module.mesh().axis(axis).name));
@@ -83,11 +82,25 @@ absl::Status CheckPlacements(Module& module, const PassContext& context) {
       if (function->name() == "backward" ||
           function->name() == "reduce_gradients")
         continue;
-      for (const Value* result : function->body().results())
-        if (!AxisPlacement(*result, axis).is_replicate())
+      for (size_t i = 0; i < function->arguments().size(); ++i) {
+        const Value& argument = *function->body().arguments()[i];
+        if (!function->arguments()[i].is_weight() &&
+            !function->IsCarried(static_cast<int>(i)) &&
+            !AxisPlacement(argument, axis).is_replicate())
           return absl::InternalError(absl::StrCat(
-              "a result of @", function->name(), " is ",
-              AxisPlacement(*result, axis).ToString(), ", not whole"));
+              "the input \"", function->arguments()[i].name, "\" of @",
+              function->name(), " is ",
+              AxisPlacement(argument, axis).ToString(), ", not whole"));
+      }
+      for (size_t i = 0; i < function->body().results().size(); ++i) {
+        const Placement given =
+            AxisPlacement(*function->body().results()[i], axis);
+        const Placement wanted = ResultPlacement(*function, i, axis);
+        if (!SameLayout(given, wanted, module.mesh().axis(axis).size))
+          return absl::InternalError(
+              absl::StrCat("result ", i, " of @", function->name(), " is ",
+                           given.ToString(), ", not ", wanted.ToString()));
+      }
     }
   }
   return absl::OkStatus();

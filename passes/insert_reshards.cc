@@ -26,8 +26,11 @@ class Inserter {
  public:
   Inserter(Module& module, Function& function, int axis,
            const PassContext& context)
-      : module_(module), function_(function), axis_(axis),
-        axis_size_(module.mesh().axis(axis).size), cost_(context.cost) {
+      : module_(module),
+        function_(function),
+        axis_(axis),
+        axis_size_(module.mesh().axis(axis).size),
+        cost_(context.cost) {
     if (context.train) has_gradient_ = ValuesWithGradients(function);
   }
 
@@ -48,16 +51,19 @@ class Inserter {
         op.set_operand(i, given);
       }
     }
-    for (Value*& result : body.results())
-      result = Obtain(result, Placement::Replicate(), body.ops().end(),
-                      result->op() ? result->op()->location() : Location());
+    for (size_t i = 0; i < body.results().size(); ++i) {
+      Value*& result = body.results()[i];
+      result =
+          Obtain(result, ResultPlacement(function_, i, axis_), body.ops().end(),
+                 result->op() ? result->op()->location() : Location());
+    }
     return absl::OkStatus();
   }
 
  private:
   // The value in the wanted placement, made before `position` if need be.
-  Value* Obtain(Value* value, const Placement& wanted, OpList::iterator position,
-                const Location& location) {
+  Value* Obtain(Value* value, const Placement& wanted,
+                OpList::iterator position, const Location& location) {
     const Placement given = AxisPlacement(*value, axis_);
     if (SameLayout(given, wanted, axis_size_)) return value;
     auto& copies = copies_[value];
@@ -84,13 +90,13 @@ class Inserter {
               const Location& location) {
     Value*& copy = tp_copies_[value];
     if (copy != nullptr) return copy;
-    Builder builder(module_, function_.body(),
-                    value->op() == nullptr ? function_.body().ops().begin()
-                                           : position);
+    Builder builder(
+        module_, function_.body(),
+        value->op() == nullptr ? function_.body().ops().begin() : position);
     builder.set_location(location);
-    Op* op = builder.CreateTyped(
-        "tp.copy", {value}, {{"axis", module_.mesh().axis(axis_).name}},
-        {value->type()});
+    Op* op = builder.CreateTyped("tp.copy", {value},
+                                 {{"axis", module_.mesh().axis(axis_).name}},
+                                 {value->type()});
     op->result()->set_spec(
         ShardingSpec(value->spec().begin(), value->spec().end()));
     copy = op->result();

@@ -5,7 +5,8 @@
 //                                time of the reshard, paid once (AddReshards)
 //          + sum over weights    price * bytes on the busiest rank
 //                                                     (AddWeights, WeightPrice)
-//          + sum over results    time of making them whole      (AddResults)
+//          + sum over results    time of making them whole, or lie as the
+//                                argument that they become      (AddResults)
 // and for training, for every value that has a gradient,
 //          + what the gradient goes through where the value is resharded
 //                                                       (Reshard)
@@ -47,14 +48,16 @@ class Search {
  public:
   Search(Module& module, Function& function, int axis,
          const PassContext& context)
-      : module_(module), function_(function), axis_(axis),
-        axis_size_(module.mesh().axis(axis).size), context_(context) {
+      : module_(module),
+        function_(function),
+        axis_(axis),
+        axis_size_(module.mesh().axis(axis).size),
+        context_(context) {
     if (context.train) has_gradient_ = ValuesWithGradients(function);
   }
 
   absl::Status Run() {
-    TP_ASSIGN_OR_RETURN(candidates_,
-                        FindCandidates(module_, function_, axis_));
+    TP_ASSIGN_OR_RETURN(candidates_, FindCandidates(module_, function_, axis_));
     AddOps();
     AddWeights();
     AddReshards();
@@ -81,9 +84,8 @@ class Search {
   void AddOps() {
     for (const OpCandidates& entry : candidates_.ops) {
       std::vector<double> costs;
-      const bool differentiated =
-          entry.op->num_results() > 0 &&
-          has_gradient_.contains(entry.op->result());
+      const bool differentiated = entry.op->num_results() > 0 &&
+                                  has_gradient_.contains(entry.op->result());
       for (const Strategy& strategy : entry.strategies)
         costs.push_back((differentiated ? kForwardAndBackward : 1) *
                         StrategyMicroseconds(context_.cost, *entry.op, strategy,
@@ -114,10 +116,10 @@ class Search {
         for (int i = 0; i < entry.op->num_results(); ++i)
           if (strategy.results[i].is_shard())
             dearest = std::max(
-                dearest, ReshardMicroseconds(
-                             context_.cost, entry.op->result(i)->type(),
-                             strategy.results[i], Placement::Replicate(),
-                             axis_size_, module_.assumptions()));
+                dearest,
+                ReshardMicroseconds(context_.cost, entry.op->result(i)->type(),
+                                    strategy.results[i], Placement::Replicate(),
+                                    axis_size_, module_.assumptions()));
     // Training adds what the gradient goes through.
     const double gathers = context_.train ? 16 : 8;
     return gathers * dearest / (matrix_bytes / matrices);
@@ -141,10 +143,10 @@ class Search {
       std::vector<double> costs;
       for (const Placement& placement : candidates_.arguments[i]) {
         double share = 1;
-        if (placement.is_shard())
-          share = PricedShare(placement.factor().size);
-        const bool weight = function_.arguments()[i].is_weight();
-        costs.push_back(weight ? price * bytes * share : 0);
+        if (placement.is_shard()) share = PricedShare(placement.factor().size);
+        const bool held = function_.arguments()[i].is_weight() ||
+                          function_.IsCarried(static_cast<int>(i));
+        costs.push_back(held ? price * bytes * share : 0);
       }
       argument_variable_.push_back(network_.AddVariable(std::move(costs)));
     }
@@ -172,7 +174,9 @@ class Search {
     const auto& arguments = function_.body().arguments();
     for (size_t i = 0; i < arguments.size(); ++i)
       AddValue(arguments[i].get(), argument_variable_[i],
-               candidates_.arguments[i], function_.arguments()[i].is_weight());
+               candidates_.arguments[i],
+               function_.arguments()[i].is_weight() &&
+                   !function_.IsCarried(static_cast<int>(i)));
     for (int op = 0; op < static_cast<int>(candidates_.ops.size()); ++op) {
       const OpCandidates& entry = candidates_.ops[op];
       for (int r = 0; r < entry.op->num_results(); ++r) {
@@ -184,19 +188,17 @@ class Search {
     }
   }
 
-  double Reshard(const Value* value, const Placement& from,
-                 const Placement& to, bool weight) const {
-    double cost =
-        ReshardMicroseconds(context_.cost, value->type(), from, to, axis_size_,
-                            module_.assumptions());
+  double Reshard(const Value* value, const Placement& from, const Placement& to,
+                 bool weight) const {
+    double cost = ReshardMicroseconds(context_.cost, value->type(), from, to,
+                                      axis_size_, module_.assumptions());
     const bool gathers = Communicates(Transition(from, to, axis_size_));
     if (weight && gathers) return cost * kWeightGatherFactor;
     if (weight) return 0;  // done once, when the files are written
     if (cost > 0 && has_gradient_.contains(value))
-      cost += ReshardMicroseconds(context_.cost, value->type(),
-                                  GradientPlacement(to),
-                                  GradientPlacement(from), axis_size_,
-                                  module_.assumptions());
+      cost += ReshardMicroseconds(
+          context_.cost, value->type(), GradientPlacement(to),
+          GradientPlacement(from), axis_size_, module_.assumptions());
     return cost;
   }
 
@@ -296,18 +298,51 @@ class Search {
   }
 
   void AddResults() {
-    std::vector<const Value*> seen;
-    for (const Value* value : function_.body().results()) {
-      if (value->op() == nullptr || llvm::is_contained(seen, value)) continue;
-      seen.push_back(value);
-      const int op = candidates_.index_of.lookup(value->op());
-      const OpCandidates& entry = candidates_.ops[op];
-      for (size_t s = 0; s < entry.strategies.size(); ++s)
-        network_.AddUnary(
-            op, static_cast<int>(s),
-            Reshard(value, entry.strategies[s].results[value->index()],
-                    Placement::Replicate(), /*weight=*/false));
+    llvm::DenseSet<const Value*> whole;
+    const auto& results = function_.body().results();
+    for (size_t i = 0; i < results.size(); ++i) {
+      const int argument = function_.result_info(i).argument;
+      if (argument >= 0) {
+        AddCarried(results[i], argument);
+      } else if (whole.insert(results[i]).second) {
+        const auto [maker, given] = MakerOf(results[i]);
+        for (size_t g = 0; g < given.size(); ++g)
+          network_.AddUnary(maker, static_cast<int>(g),
+                            Reshard(results[i], given[g],
+                                    Placement::Replicate(), /*weight=*/false));
+      }
     }
+  }
+
+  // The variable that decides how a value lies, and its choices.
+  std::pair<int, std::vector<Placement>> MakerOf(const Value* value) const {
+    if (value->op() == nullptr)
+      return {argument_variable_[value->index()],
+              candidates_.arguments[value->index()]};
+    const int op = candidates_.index_of.lookup(value->op());
+    std::vector<Placement> given;
+    for (const Strategy& strategy : candidates_.ops[op].strategies)
+      given.push_back(strategy.results[value->index()]);
+    return {op, given};
+  }
+
+  // A result that becomes an argument lies as the argument does. A dim that
+  // grows from call to call is not split.
+  void AddCarried(const Value* value, int argument) {
+    const int variable = argument_variable_[argument];
+    const std::vector<Placement>& choices = candidates_.arguments[argument];
+    const Dims& dims = function_.body().arguments()[argument]->type().dims;
+    for (size_t c = 0; c < choices.size(); ++c)
+      if (choices[c].is_shard() &&
+          dims[choices[c].dim()] != value->type().dims[choices[c].dim()])
+        network_.AddUnary(variable, static_cast<int>(c), kInfinity);
+    const auto [maker, given] = MakerOf(value);
+    if (maker == variable) return;
+    std::vector<double> costs;
+    for (const Placement& from : given)
+      for (const Placement& to : choices)
+        costs.push_back(Reshard(value, from, to, /*weight=*/false));
+    network_.AddPair(maker, variable, std::move(costs));
   }
 
   static void SetPlacement(Value* value, int axis, int ndim,
@@ -329,8 +364,7 @@ class Search {
     for (size_t i = 0; i < argument_variable_.size(); ++i)
       SetPlacement(
           function_.body().arguments()[i].get(), axis_, ndim,
-          candidates_
-              .arguments[i][solution.choices[argument_variable_[i]]]);
+          candidates_.arguments[i][solution.choices[argument_variable_[i]]]);
   }
 
   Module& module_;
@@ -349,10 +383,10 @@ class Search {
 
 absl::Status SearchPlacements(Module& module, const PassContext& context) {
   if (module.mesh().ndim() != 1)
-    return absl::UnimplementedError(absl::StrCat(
-        "meshes of several axes are not planned yet, and ",
-        module.mesh().ToString(), " has ", module.mesh().ndim(),
-        "; use one axis, as in --tp ", module.mesh().num_ranks()));
+    return absl::UnimplementedError(
+        absl::StrCat("meshes of several axes are not planned yet, and ",
+                     module.mesh().ToString(), " has ", module.mesh().ndim(),
+                     "; use one axis, as in --tp ", module.mesh().num_ranks()));
   for (const auto& function : module.functions())
     TP_RETURN_IF_ERROR(Search(module, *function, 0, context).Run());
   return absl::OkStatus();

@@ -59,7 +59,7 @@ std::vector<bool> ReadLater(const Program& program) {
       if (operand.reg >= 0) read[operand.reg] = true;
     }
   }
-  for (int reg : program.results()) read[reg] = true;
+  for (const ProgramResult& result : program.results()) read[result.reg] = true;
   return read;
 }
 
@@ -101,7 +101,8 @@ void Executor::PackWeights() {
   for (size_t i = 0; i < instructions.size(); ++i) {
     if (!instructions[i].product) continue;
     const MatrixProduct& product = *instructions[i].product;
-    if (product.weight < 0 || !CanPackWeight(*weights[product.weight])) continue;
+    if (product.weight < 0 || !CanPackWeight(*weights[product.weight]))
+      continue;
     uses[{product.weight, product.transposed}].push_back(i);
     is_packed[i] = true;
   }
@@ -125,7 +126,8 @@ void Executor::PackWeights() {
 std::vector<bool> Executor::FindUnread(const std::vector<bool>& is_packed) {
   const auto& instructions = program_->instructions();
   std::vector<bool> read(program_->num_registers(), false);
-  for (int reg : program_->results()) read[reg] = true;
+  for (const ProgramResult& result : program_->results())
+    read[result.reg] = true;
   for (size_t i = instructions.size(); i-- > 0;) {
     const Instruction& instruction = instructions[i];
     if (instruction.hoisted) {
@@ -179,6 +181,13 @@ absl::StatusOr<Binding*> Executor::Bind(const Sizes& sizes) {
   return bindings_.front().get();
 }
 
+void Executor::SetWeight(int index, at::Tensor value) {
+  TP_CHECK(program_->weights()[index].carried, "sets a weight that is fixed");
+  const int reg = program_->weights()[index].reg;
+  for (const auto& binding : bindings_) binding->registers[reg] = value;
+  weights_[index] = std::move(value);
+}
+
 absl::Status Executor::RunHoisted(Binding& binding) {
   Frame frame{binding.registers, stack_, nullptr};
   for (const BoundInstruction& bound : binding.hoisted) {
@@ -201,8 +210,9 @@ absl::Status Executor::RunHoisted(Binding& binding) {
 }
 
 absl::Status Executor::Execute(Binding& binding, const RunOptions& options) {
-  Frame frame{binding.registers, stack_, options.times, options.tape,
-              options.random_key, options.evaluate, options.recompute};
+  Frame frame{
+      binding.registers,  stack_,           options.times,    options.tape,
+      options.random_key, options.evaluate, options.recompute};
   const BoundInstruction* current = nullptr;
   absl::Status status = CatchTorch([&] {
     for (const BoundInstruction& bound : binding.code) {
@@ -252,8 +262,8 @@ absl::Status Executor::Replay(const Binding& binding, int64_t segment,
     registers[operands[i].reg] = std::move(given.entered[i]);
   }
   c10::Stack stack;
-  Frame frame{registers, stack, nullptr, &again, options.random_key,
-              options.evaluate};
+  Frame frame{registers,          stack,           nullptr, &again,
+              options.random_key, options.evaluate};
   for (; at < code.size(); ++at) {
     TP_RETURN_IF_ERROR(code[at].kernel(frame, code[at]));
     if (code[at].instruction->kind == InstructionKind::kLeave) break;
@@ -278,15 +288,15 @@ absl::StatusOr<std::vector<at::Tensor>> Executor::Run(
   if (options.recompute && options.tape != nullptr) {
     RunOptions again = options;
     again.tape = nullptr;
-    options.tape->replay = [this, binding, again](int64_t segment,
-                                                  Tape& tape) {
+    options.tape->replay = [this, binding, again](int64_t segment, Tape& tape) {
       return Replay(*binding, segment, again, tape);
     };
   }
   absl::Status status = Execute(*binding, options);
   std::vector<at::Tensor> results;
   if (status.ok()) {
-    for (int reg : program_->results()) results.push_back(registers[reg]);
+    for (const ProgramResult& result : program_->results())
+      results.push_back(registers[result.reg]);
   }
   for (int reg = 0; reg < program_->num_registers(); ++reg) {
     if (!program_->IsConstant(reg)) registers[reg].reset();

@@ -71,11 +71,17 @@ class Executor {
       std::vector<Communicator*> axes, const ExecutorOptions& options);
   ~Executor();
 
-  // `inputs` whole, in the order of program().inputs(). The results may
+  // `inputs` in the order of program().inputs(), whole, or this rank's parts
+  // where their spec says so. The results may
   // share memory with inputs and weights and must not be written.
   absl::StatusOr<std::vector<at::Tensor>> Run(llvm::ArrayRef<at::Tensor> inputs,
                                               const Sizes& sizes,
                                               const RunOptions& options = {});
+
+  // The content of a weight that a result becomes, of its local shape; not
+  // written by anybody from now on.
+  void SetWeight(int index, at::Tensor value);
+  const at::Tensor& weight(int index) const { return weights_[index]; }
 
   const Program& program() const { return *program_; }
 

@@ -96,6 +96,16 @@ constexpr ProductRow kProductRows[] = {
     {"aten.addmm", 1, 2, 0, true},
 };
 
+// The type that all ranks' parts of a value make up.
+TensorType WholeType(const Value& value) {
+  TensorType type = value.type();
+  for (const Placement& placement : value.spec()) {
+    if (placement.is_shard())
+      type.dims[placement.dim()] = placement.factor().dim_size();
+  }
+  return type;
+}
+
 bool IsTransposeOfMatrix(const Op& op) {
   return (op.Is("aten.t") || op.Is("aten.transpose.int")) &&
          op.operand(0)->type().ndim() == 2;
@@ -106,7 +116,8 @@ bool IsTransposeOfMatrix(const Op& op) {
 class ProgramBuilder {
  public:
   ProgramBuilder(Program& program, at::Device device)
-      : program_(program), device_(device),
+      : program_(program),
+        device_(device),
         is_trained_(program.module().function("backward") != nullptr) {}
 
   absl::Status Build(const Function& function) {
@@ -118,13 +129,7 @@ class ProgramBuilder {
             status, absl::StrCat("rank ", program_.rank(), ": ", Place(*op)));
       }
     }
-    for (const Value* value : function.body().results()) {
-      if (!registers_.count(value)) {
-        return absl::InvalidArgumentError(
-            "the function returns a value nobody computes");
-      }
-      program_.results_.push_back(registers_[value]);
-    }
+    TP_RETURN_IF_ERROR(AddResults(function));
     program_.num_registers_ = static_cast<int>(program_.constant_.size());
     FindProducts();
     FindCaptured();
@@ -147,14 +152,41 @@ class ProgramBuilder {
     const auto& arguments = function.body().arguments();
     for (size_t i = 0; i < arguments.size(); ++i) {
       const ArgumentInfo& info = function.arguments()[i];
-      const bool changes = is_trained_ && info.is_trainable();
+      const bool carried = function.IsCarried(static_cast<int>(i));
+      const bool changes = carried || (is_trained_ && info.is_trainable());
       const int reg = NewRegister(arguments[i].get(), info.is_weight(),
                                   info.is_weight() && !changes);
       auto& list = info.is_weight() ? program_.weights_ : program_.inputs_;
       const llvm::ArrayRef<Placement> spec = arguments[i]->spec();
-      list.push_back({info, arguments[i]->type(), reg,
-                      ShardingSpec(spec.begin(), spec.end())});
+      positions_.push_back(static_cast<int>(list.size()));
+      list.push_back(
+          {info,
+           info.is_weight() ? arguments[i]->type() : WholeType(*arguments[i]),
+           reg, ShardingSpec(spec.begin(), spec.end()), carried});
     }
+  }
+
+  absl::Status AddResults(const Function& function) {
+    for (size_t i = 0; i < function.body().results().size(); ++i) {
+      const Value* value = function.body().results()[i];
+      if (!registers_.count(value)) {
+        return absl::InvalidArgumentError(
+            "the function returns a value nobody computes");
+      }
+      ProgramResult result;
+      result.reg = registers_[value];
+      const ResultInfo info = function.result_info(i);
+      result.is_output = info.is_output;
+      if (info.argument >= 0) {
+        (function.arguments()[info.argument].is_weight() ? result.weight
+                                                         : result.input) =
+            positions_[info.argument];
+      }
+      result.type = WholeType(*value);
+      result.spec = ShardingSpec(value->spec().begin(), value->spec().end());
+      program_.results_.push_back(std::move(result));
+    }
+    return absl::OkStatus();
   }
 
   absl::Status AddOp(const Op& op) {
@@ -180,7 +212,8 @@ class ProgramBuilder {
     }
     TP_RETURN_IF_ERROR(SetKernel(op, instruction));
     instruction.hoisted = fixed && !IsCollective(instruction.kind) &&
-                          !IsBoundary(instruction.kind) && !HasTrait(op, kRandom);
+                          !IsBoundary(instruction.kind) &&
+                          !HasTrait(op, kRandom);
     for (int i = 0; i < op.num_results(); ++i) {
       instruction.results.push_back(
           NewRegister(op.result(i), instruction.hoisted, instruction.hoisted));
@@ -270,7 +303,7 @@ class ProgramBuilder {
     }
     of_weight.weight = registers_[matrix];
     for (const ProgramArgument& weight : program_.weights_) {
-      if (weight.reg == of_weight.weight) return of_weight;
+      if (weight.reg == of_weight.weight && !weight.carried) return of_weight;
     }
     return product;
   }
@@ -300,7 +333,8 @@ class ProgramBuilder {
 
   void MarkLastUses() {
     std::vector<bool> needed = program_.constant_;
-    for (int reg : program_.results_) needed[reg] = true;
+    for (const ProgramResult& result : program_.results_)
+      needed[result.reg] = true;
     auto& instructions = program_.instructions_;
     for (auto it = instructions.rbegin(); it != instructions.rend(); ++it) {
       for (int& reg : it->results) {
@@ -335,7 +369,8 @@ class ProgramBuilder {
   Program& program_;
   at::Device device_;
   const bool is_trained_;
-  std::vector<bool> fixed_;  // by register
+  std::vector<bool> fixed_;     // by register
+  std::vector<int> positions_;  // of arguments in inputs() or weights()
   llvm::DenseMap<const Value*, int> registers_;
   int64_t num_collectives_ = 0;
 };

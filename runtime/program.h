@@ -51,7 +51,7 @@ enum class InstructionKind : uint8_t {
   kCopy,
   kSym,
   kEmbeddingShard,
-  kEnter,        // of a segment that is differentiated
+  kEnter,  // of a segment that is differentiated
   kLeave,
   kSegmentGrad,
   kRefill,
@@ -87,8 +87,20 @@ struct Segment {
 
 struct ProgramArgument {
   ArgumentInfo info;
-  TensorType type;
+  TensorType type;  // of a weight the local one, of an input the whole one
   int reg = 0;
+  ShardingSpec spec;  // empty in a program without a plan
+  // A result becomes its content at the next call.
+  bool carried = false;
+};
+
+struct ProgramResult {
+  int reg = 0;
+  bool is_output = true;
+  // Of what it becomes, its position in weights() or inputs(); -1: nothing.
+  int weight = -1;
+  int input = -1;
+  TensorType type;    // the whole one
   ShardingSpec spec;  // empty in a program without a plan
 };
 
@@ -107,8 +119,7 @@ class Program {
   const std::vector<ProgramArgument>& weights() const { return weights_; }
   const std::vector<Instruction>& instructions() const { return instructions_; }
   const std::vector<Segment>& segments() const { return segments_; }
-  // Registers of the function's results, in order.
-  const std::vector<int>& results() const { return results_; }
+  const std::vector<ProgramResult>& results() const { return results_; }
   int num_registers() const { return num_registers_; }
   // Whether nothing frees this register: weights and hoisted values.
   bool IsConstant(int reg) const { return constant_[reg]; }
@@ -122,7 +133,7 @@ class Program {
   std::vector<ProgramArgument> weights_;
   std::vector<Instruction> instructions_;
   std::vector<Segment> segments_;
-  std::vector<int> results_;
+  std::vector<ProgramResult> results_;
   std::vector<bool> constant_;
   int num_registers_ = 0;
 };

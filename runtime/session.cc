@@ -3,11 +3,14 @@
 #include <c10/core/InferenceMode.h>
 
 #include <cstring>
+#include <map>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
 #include "ir/status.h"
 #include "runtime/default_dtype.h"
+#include "runtime/shard_tensor.h"
 #include "runtime/to_f64.h"
 
 namespace tp {
@@ -90,40 +93,143 @@ absl::Status Session::StartRank(int rank, std::shared_ptr<const Module> program,
   return absl::OkStatus();
 }
 
-absl::StatusOr<std::vector<at::Tensor>> Session::Run(
-    const NamedTensors& inputs, std::vector<RankTimes>* times) {
-  TP_ASSIGN_OR_RETURN(
-      BoundInputs bound,
-      BindRunInputs(ranks_[0].executor->program(), inputs, options_.f64));
-  if (times != nullptr) times->resize(ranks_.size());
+absl::StatusOr<std::vector<at::Tensor>> Session::Run(const NamedTensors& inputs,
+                                                     CallReport* report) {
+  TP_ASSIGN_OR_RETURN(BoundInputs bound,
+                      BindRunInputs(program(), inputs, options_.f64));
+  const SymbolValues& sizes = bound.sizes.values;
+  const bool measure = report != nullptr && report->measure;
+  if (measure) report->times.resize(ranks_.size());
+  if (report != nullptr) report->written.clear();
   const DefaultDType default_dtype(options_.f64);
   TP_RETURN_IF_ERROR(group_->Run([&](int rank) {
     c10::InferenceMode inference;
     Rank& state = ranks_[rank];
+    state.inputs = bound.tensors;
+    for (size_t i = 0; i < state.inputs.size(); ++i) {
+      const ProgramArgument& input = state.executor->program().inputs()[i];
+      if (IsWhole(input.spec)) continue;
+      TP_ASSIGN_OR_RETURN(state.inputs[i], ShardOf(state.inputs[i], input.spec,
+                                                   mesh(), rank, sizes));
+    }
     RunOptions options;
-    options.times = times ? &(*times)[rank] : nullptr;
+    options.times = measure ? &report->times[rank] : nullptr;
     options.random_key = runs_;
     options.evaluate = true;
     TP_ASSIGN_OR_RETURN(
-        state.outputs,
-        state.executor->Run(bound.tensors, bound.sizes, options));
+        state.results, state.executor->Run(state.inputs, bound.sizes, options));
     return absl::OkStatus();
   }));
   ++runs_;
   if (options_.check_replicas) TP_RETURN_IF_ERROR(CompareReplicas());
-  std::vector<at::Tensor> outputs =
-      std::move(ranks_[options_.output_rank].outputs);
-  for (Rank& rank : ranks_) rank.outputs.clear();
+  std::vector<at::Tensor> outputs;
+  for (size_t i = 0; i < program().results().size(); ++i) {
+    const ProgramResult& result = program().results()[i];
+    if (!result.is_output && (result.input < 0 || report == nullptr)) continue;
+    TP_ASSIGN_OR_RETURN(at::Tensor whole, WholeResult(i, sizes));
+    if (result.is_output) {
+      outputs.push_back(std::move(whole));
+    } else {
+      report->written.emplace_back(program().inputs()[result.input].info.name,
+                                   std::move(whole));
+    }
+  }
+  KeepState();
+  for (Rank& rank : ranks_) {
+    rank.inputs.clear();
+    rank.results.clear();
+  }
   return outputs;
+}
+
+absl::StatusOr<at::Tensor> Session::WholeResult(
+    size_t index, const SymbolValues& sizes) const {
+  const ProgramResult& result = program().results()[index];
+  if (IsWhole(result.spec)) return ranks_[options_.output_rank].results[index];
+  return Assemble(result.type, result.spec, mesh(), sizes,
+                  [&](int rank) { return ranks_[rank].results[index]; });
+}
+
+void Session::KeepState() {
+  c10::InferenceMode inference;
+  for (Rank& rank : ranks_) {
+    const std::vector<ProgramResult>& results =
+        rank.executor->program().results();
+    for (size_t i = 0; i < results.size(); ++i) {
+      if (results[i].weight < 0) continue;
+      at::Tensor value = rank.results[i].contiguous();
+      // The caller may write to its own tensors.
+      for (const at::Tensor& input : rank.inputs) {
+        if (value.is_alias_of(input)) value = value.clone();
+      }
+      rank.executor->SetWeight(results[i].weight, std::move(value));
+    }
+  }
+}
+
+absl::StatusOr<NamedTensors> Session::State() const {
+  NamedTensors state;
+  const std::vector<ProgramArgument>& weights = program().weights();
+  for (const ProgramResult& result : program().results()) {
+    if (result.weight < 0) continue;
+    TP_ASSIGN_OR_RETURN(
+        at::Tensor whole,
+        Assemble(result.type, result.spec, mesh(), {}, [&](int rank) {
+          return ranks_[rank].executor->weight(result.weight);
+        }));
+    state.emplace_back(weights[result.weight].info.name, std::move(whole));
+  }
+  return state;
+}
+
+absl::Status Session::SetState(const NamedTensors& state) {
+  TP_ASSIGN_OR_RETURN(NamedTensors now, State());
+  std::map<std::string, at::Tensor> given(state.begin(), state.end());
+  for (auto& [name, tensor] : now) {
+    auto found = given.find(name);
+    if (found == given.end()) {
+      return absl::InvalidArgumentError(
+          absl::StrCat("the state lacks '", name, "'"));
+    }
+    at::Tensor value = found->second;
+    if (options_.f64 && value.is_floating_point())
+      value = value.to(at::kDouble);
+    if (value.sizes() != tensor.sizes() ||
+        value.scalar_type() != tensor.scalar_type()) {
+      return absl::InvalidArgumentError(absl::StrCat(
+          "the state's '", name, "' is ", toString(value.scalar_type()), "[",
+          absl::StrJoin(value.sizes(), ","), "], the model's ",
+          toString(tensor.scalar_type()), "[",
+          absl::StrJoin(tensor.sizes(), ","), "]"));
+    }
+    tensor = value.clone();
+    given.erase(found);
+  }
+  if (!given.empty()) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("the model keeps no state '", given.begin()->first, "'"));
+  }
+  size_t next = 0;
+  for (const ProgramResult& result : program().results()) {
+    if (result.weight < 0) continue;
+    const at::Tensor& whole = now[next++].second;
+    for (int rank = 0; rank < num_ranks(); ++rank) {
+      TP_ASSIGN_OR_RETURN(at::Tensor part,
+                          ShardOf(whole, result.spec, mesh(), rank, {}));
+      ranks_[rank].executor->SetWeight(result.weight, std::move(part));
+    }
+  }
+  return absl::OkStatus();
 }
 
 absl::Status Session::CompareReplicas() const {
   const std::vector<at::Tensor>& expected =
-      ranks_[options_.output_rank].outputs;
+      ranks_[options_.output_rank].results;
   for (size_t rank = 0; rank < ranks_.size(); ++rank) {
-    const std::vector<at::Tensor>& outputs = ranks_[rank].outputs;
+    const std::vector<at::Tensor>& results = ranks_[rank].results;
     for (size_t i = 0; i < expected.size(); ++i) {
-      if (SameBits(expected[i], outputs[i])) continue;
+      if (!IsWhole(program().results()[i].spec)) continue;
+      if (SameBits(expected[i], results[i])) continue;
       return absl::InternalError(absl::StrCat(
           "output_", i, " of rank ", rank, " differs from that of rank ",
           options_.output_rank,
@@ -134,7 +240,7 @@ absl::Status Session::CompareReplicas() const {
 }
 
 const std::vector<ProgramArgument>& Session::inputs() const {
-  return ranks_[0].executor->program().inputs();
+  return program().inputs();
 }
 
 int64_t Session::WeightBytes(int rank) const {

@@ -31,6 +31,15 @@ struct SessionOptions {
   int output_rank = 0;
 };
 
+// What a call gives besides the outputs.
+struct CallReport {
+  // Asks for times, which makes the call slower (see RunOptions::times).
+  bool measure = false;
+  std::vector<RankTimes> times;  // by rank, where the time went, added up
+  // What the model leaves in inputs that it writes in place, whole.
+  NamedTensors written;
+};
+
 class Session {
  public:
   static absl::StatusOr<std::unique_ptr<Session>> Open(
@@ -44,11 +53,18 @@ class Session {
   ~Session();
 
   // Inputs by name, whole (see BindRunInputs). Returns output_0, output_1, ...
-  // of options.output_rank, whole; they must not be written. With `times`,
-  // also where each rank's time went. An error of one rank ends the session:
-  // later calls return it. Errors of inputs and guards do not.
-  absl::StatusOr<std::vector<at::Tensor>> Run(
-      const NamedTensors& inputs, std::vector<RankTimes>* times = nullptr);
+  // of options.output_rank, whole; they must not be written. Buffers that the
+  // model writes keep their content for the next call. An error of one rank
+  // ends the session: later calls return it. Errors of inputs and guards do
+  // not; after either, buffers are as before the call.
+  absl::StatusOr<std::vector<at::Tensor>> Run(const NamedTensors& inputs,
+                                              CallReport* report = nullptr);
+
+  // The buffers that the model writes, whole, by name.
+  absl::StatusOr<NamedTensors> State() const;
+  // Sets them. kInvalidArgument, with nothing changed, if one is missing, not
+  // known or of another shape or dtype.
+  absl::Status SetState(const NamedTensors& state);
 
   const Mesh& mesh() const { return group_->mesh(); }
   int num_ranks() const { return static_cast<int>(ranks_.size()); }
@@ -62,14 +78,19 @@ class Session {
   struct Rank {
     std::unique_ptr<Executor> executor;
     int64_t weight_bytes = 0;
-    std::vector<at::Tensor> outputs;
+    std::vector<at::Tensor> inputs;   // of this call, as the program takes them
+    std::vector<at::Tensor> results;  // of this call
   };
   Session() = default;
   absl::Status Start(std::vector<std::shared_ptr<const Module>> programs,
                      const WeightLoader& load);
   absl::Status StartRank(int rank, std::shared_ptr<const Module> program,
                          const WeightLoader& load);
+  const Program& program() const { return ranks_[0].executor->program(); }
+  absl::StatusOr<at::Tensor> WholeResult(size_t index,
+                                         const SymbolValues& sizes) const;
   absl::Status CompareReplicas() const;
+  void KeepState();
 
   SessionOptions options_;
   std::vector<std::string> notes_;

@@ -143,16 +143,15 @@ class Worker {
     TP_ASSIGN_OR_RETURN(std::vector<at::Tensor> outputs,
                         training_->ForwardBackward(inputs_));
     TP_RETURN_IF_ERROR(training_->FinishGradients());
-    TP_RETURN_IF_ERROR(
-        training_->OnRanks([this](int, RankTraining& training) {
-          for (size_t i = 0; i < training.parameters.size(); ++i) {
-            at::Tensor& gradient = training.gradients[i];
-            if (!gradient.defined()) continue;
-            training.parameters[i].value.add_(gradient, -options_.lr);
-            gradient.reset();
-          }
-          return absl::OkStatus();
-        }));
+    TP_RETURN_IF_ERROR(training_->OnRanks([this](int, RankTraining& training) {
+      for (size_t i = 0; i < training.parameters.size(); ++i) {
+        at::Tensor& gradient = training.gradients[i];
+        if (!gradient.defined()) continue;
+        training.parameters[i].value.add_(gradient, -options_.lr);
+        gradient.reset();
+      }
+      return absl::OkStatus();
+    }));
     return outputs[0].to(at::kDouble).item<double>();
   }
 
@@ -226,8 +225,10 @@ class Worker {
   }
 
   absl::StatusOr<json::Object> Collectives() {
-    std::vector<RankTimes> times;
-    TP_RETURN_IF_ERROR(session_->Run(inputs_, &times).status());
+    CallReport report;
+    report.measure = true;
+    TP_RETURN_IF_ERROR(session_->Run(inputs_, &report).status());
+    const std::vector<RankTimes>& times = report.times;
     return json::Object{
         {"counts", json::Object{{"collectives", times[0].collectives}}},
         {"bytes", times[0].collective_bytes}};

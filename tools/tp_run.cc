@@ -12,6 +12,7 @@
 #include <thread>
 #include <vector>
 
+#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "absl/strings/str_join.h"
@@ -43,7 +44,8 @@ constexpr char kUsage[] =
 Runs the package DIR that tp-compile wrote, one thread per rank.
 
   --inputs FILE        inputs by name (or input_0, input_1, ... by position)
-  --outputs FILE       writes output_0, output_1, ...
+  --outputs FILE       writes output_0, output_1, ..., and inputs that the
+                       model writes in place under their names
   --arg NAME=VALUE     a number as an input of one element; of a scalar that
                        is compiled in, checks that it is this one
   --verify MODEL.pt    compares every output with the unsharded model
@@ -54,6 +56,8 @@ Runs the package DIR that tp-compile wrote, one thread per rank.
   --tolerance T        largest error relative to the largest expected value
                        (default by dtype: f32 1e-4, f64 1e-9, f16 1e-2,
                        bf16 5e-2)
+  --load-state FILE    buffers that the model writes, as a call before left
+  --save-state FILE    them: read before the run, written after it
   --bench N            times N runs
   --output-rank R      whose outputs to take (default 0)
   --check-replicas     all ranks' outputs have to be equal, bit for bit
@@ -80,6 +84,8 @@ struct Options {
   std::string verify;
   std::string verify_dtype = "model";
   std::string expect;
+  std::string load_state;
+  std::string save_state;
   std::string nan_check = "off";
   std::string devices;
   std::string device = "cpu";
@@ -106,6 +112,8 @@ absl::Status ParseOptions(int argc, char** argv, Options& options) {
   line.String("--verify", &options.verify);
   line.String("--verify-dtype", &options.verify_dtype);
   line.String("--expect", &options.expect);
+  line.String("--load-state", &options.load_state);
+  line.String("--save-state", &options.save_state);
   line.OptionalString("--grads", ".safetensors", &options.grads,
                       &options.grads_file);
   line.Double("--tolerance", &options.tolerance);
@@ -212,26 +220,27 @@ std::string Describe(const at::Tensor& tensor) {
       absl::StrJoin(tensor.sizes(), ","), "]");
 }
 
-// Prints a line per output and the verdict; false if one is too far off.
-bool Report(const Options& options, const std::vector<at::Tensor>& outputs,
-            const std::vector<at::Tensor>& expected,
-            const std::string& expected_name) {
-  if (outputs.size() != expected.size()) {
-    std::cout << "failed: " << outputs.size() << " outputs, " << expected_name
-              << " has " << expected.size() << "\n";
-    return false;
-  }
+// What a call gave, or should have given, by name: output_0, ...; inputs
+// that it wrote in place; buffers as it left them.
+using Results = NamedTensors;
+
+// Prints a line per tensor and the verdict; false if one is too far off.
+bool Report(const Options& options, const Results& results,
+            const Results& expected, const std::string& expected_name) {
   bool passed = true;
   double worst = 0;
   double loosest = 0;
-  for (size_t i = 0; i < outputs.size(); ++i) {
-    const Difference difference = Compare(outputs[i], expected[i]);
-    const double tolerance = options.tolerance > 0
-                                 ? options.tolerance
-                                 : DefaultTolerance(expected[i].scalar_type());
+  for (size_t i = 0; i < results.size(); ++i) {
+    const auto& [name, tensor] = results[i];
+    const Difference difference = Compare(tensor, expected[i].second);
+    const double tolerance =
+        options.tolerance > 0
+            ? options.tolerance
+            : DefaultTolerance(expected[i].second.scalar_type());
     const bool good = difference.comparable && difference.relative <= tolerance;
     if (!good || !options.quiet) {
-      std::cout << absl::StrFormat("output_%d  %s  ", i, Describe(expected[i]));
+      std::cout << absl::StrFormat("%s  %s  ", name,
+                                   Describe(expected[i].second));
       if (!difference.comparable)
         std::cout << difference.why_not << "  FAILED\n";
       else
@@ -244,52 +253,110 @@ bool Report(const Options& options, const std::vector<at::Tensor>& outputs,
     worst = std::max(worst, difference.relative);
     loosest = std::max(loosest, tolerance);
   }
+  const auto is_output = [](const auto& result) {
+    return absl::StartsWith(result.first, "output_");
+  };
+  const size_t outputs =
+      std::count_if(results.begin(), results.end(), is_output);
   if (!passed) {
     std::cout << "failed: the outputs differ from " << expected_name << "\n";
   } else if (!options.quiet) {
+    const size_t others = results.size() - outputs;
     std::cout << absl::StrFormat(
-        "verified: %d output%s equal %s (max rel error %.1e, tolerance "
+        "verified: %d output%s%s equal %s (max rel error %.1e, tolerance "
         "%.0e)\n",
-        outputs.size(), outputs.size() == 1 ? "" : "s", expected_name, worst,
-        loosest);
+        outputs, outputs == 1 ? "" : "s",
+        others == 0 ? ""
+                    : absl::StrCat(" and ", others, " written tensor",
+                                   others == 1 ? "" : "s"),
+        expected_name, worst, loosest);
   }
   return passed;
 }
 
+// Of what a call gave, what the file holds: every output, and what else it
+// names.
 absl::StatusOr<bool> CompareWithFile(const Options& options,
-                                     const std::vector<at::Tensor>& outputs) {
+                                     const Results& results) {
   TP_ASSIGN_OR_RETURN(NamedTensors tensors, ReadTensors(options.expect));
-  std::vector<at::Tensor> expected;
-  for (bool found = true; found;) {
-    found = false;
-    for (const auto& [name, tensor] : tensors) {
-      if (name != absl::StrCat("output_", expected.size())) continue;
-      expected.push_back(tensor);
-      found = true;
-      break;
+  Results given;
+  Results expected;
+  for (const auto& result : results) {
+    const auto found = std::find_if(
+        tensors.begin(), tensors.end(),
+        [&](const auto& tensor) { return tensor.first == result.first; });
+    if (found == tensors.end()) {
+      if (!absl::StartsWith(result.first, "output_")) continue;
+      if (result.first == "output_0")
+        return absl::InvalidArgumentError(
+            absl::StrCat(options.expect, " has no tensor output_0"));
+      std::cout << "failed: " << options.expect << " has no " << result.first
+                << "\n";
+      return false;
     }
+    given.push_back(result);
+    expected.push_back(*found);
   }
-  if (expected.empty())
-    return absl::InvalidArgumentError(
-        absl::StrCat(options.expect, " has no tensor output_0"));
-  return Report(options, outputs, expected, options.expect);
+  for (const auto& [name, tensor] : tensors) {
+    const bool known = std::any_of(
+        given.begin(), given.end(),
+        [&name = name](const auto& result) { return result.first == name; });
+    if (known || !absl::StartsWith(name, "output_")) continue;
+    std::cout << "failed: " << options.expect << " has " << name
+              << ", which the package does not give\n";
+    return false;
+  }
+  return Report(options, given, expected, options.expect);
 }
 
 absl::StatusOr<bool> CompareWithModel(
     const Options& options, const NamedTensors& inputs,
-    llvm::ArrayRef<ModelArgument> model_arguments,
-    const std::vector<at::Tensor>& outputs) {
+    llvm::ArrayRef<ModelArgument> model_arguments, const NamedTensors& state,
+    const Results& results) {
 #ifdef TP_HAS_REFERENCE_MODEL
   ReferenceOptions reference;
   reference.f64 = options.session.f64;
   reference.arguments = CompiledIn(model_arguments);
-  TP_ASSIGN_OR_RETURN(std::vector<at::Tensor> expected,
-                      RunReferenceModel(options.verify, inputs, reference));
-  return Report(options, outputs, expected, "the unsharded model");
+  TP_ASSIGN_OR_RETURN(std::unique_ptr<ReferenceModel> model,
+                      ReferenceModel::Load(options.verify, reference));
+  at::NoGradGuard no_grad;
+  for (const auto& [name, tensor] : state) {
+    at::Tensor attribute = model->Attribute(name);
+    if (!attribute.defined())
+      return absl::InvalidArgumentError(absl::StrCat(
+          options.verify, " has no tensor '", name, "' to set the state of"));
+    attribute.copy_(tensor);
+  }
+  TP_ASSIGN_OR_RETURN(std::vector<at::Tensor> outputs, model->Run(inputs));
+  Results expected;
+  size_t count = 0;
+  for (const auto& [name, tensor] : results) {
+    at::Tensor wanted;
+    if (absl::StartsWith(name, "output_")) {
+      if (count < outputs.size()) wanted = outputs[count];
+      ++count;
+    } else {
+      for (const auto& [input, left] : model->inputs())
+        if (input == name) wanted = left;
+      if (!wanted.defined()) wanted = model->Attribute(name);
+    }
+    if (!wanted.defined()) {
+      std::cout << "failed: the unsharded model gives no " << name << "\n";
+      return false;
+    }
+    expected.emplace_back(name, std::move(wanted));
+  }
+  if (count != outputs.size()) {
+    std::cout << "failed: " << count << " outputs, the unsharded model has "
+              << outputs.size() << "\n";
+    return false;
+  }
+  return Report(options, results, expected, "the unsharded model");
 #else
   static_cast<void>(inputs);
   static_cast<void>(model_arguments);
-  static_cast<void>(outputs);
+  static_cast<void>(state);
+  static_cast<void>(results);
   return absl::UnimplementedError(absl::StrCat(
       "--verify ", options.verify, " is not built in; use --expect"));
 #endif
@@ -327,9 +394,11 @@ absl::Status Bench(const Options& options, Session& session,
   // Telling waiting from communicating costs a barrier per collective, so
   // the shares come from runs of their own.
   const int profiled = std::min(options.bench, 5);
-  std::vector<RankTimes> times;
+  CallReport report;
+  report.measure = true;
   for (int i = 0; i < profiled; ++i)
-    TP_RETURN_IF_ERROR(session.Run(inputs, &times).status());
+    TP_RETURN_IF_ERROR(session.Run(inputs, &report).status());
+  const std::vector<RankTimes>& times = report.times;
   std::cout << absl::StrFormat(
       "%d runs on %d ranks x %d threads: median %.3f ms, min %.3f ms, max "
       "%.3f ms\n",
@@ -395,28 +464,39 @@ absl::StatusOr<ExitCode> Run(const Options& options) {
   TP_ASSIGN_OR_RETURN(NamedTensors given,
                       GatherInputs(options, session->inputs(), arguments));
   TP_ASSIGN_OR_RETURN(NamedTensors inputs, ProgramInputs(arguments, given));
-  TP_ASSIGN_OR_RETURN(std::vector<at::Tensor> outputs, session->Run(inputs));
-  if (!options.outputs.empty()) {
-    NamedTensors named;
-    for (size_t i = 0; i < outputs.size(); ++i)
-      named.emplace_back(absl::StrCat("output_", i), outputs[i]);
-    TP_RETURN_IF_ERROR(WriteTensors(options.outputs, named));
+  NamedTensors before;
+  if (!options.load_state.empty()) {
+    TP_ASSIGN_OR_RETURN(before, ReadTensors(options.load_state));
+    TP_RETURN_IF_ERROR(Annotate(session->SetState(before), options.load_state));
   }
+  CallReport report;
+  TP_ASSIGN_OR_RETURN(std::vector<at::Tensor> outputs,
+                      session->Run(inputs, &report));
+  TP_ASSIGN_OR_RETURN(NamedTensors state, session->State());
+  Results results;
+  for (size_t i = 0; i < outputs.size(); ++i)
+    results.emplace_back(absl::StrCat("output_", i), outputs[i]);
+  results.insert(results.end(), report.written.begin(), report.written.end());
+  if (!options.outputs.empty())
+    TP_RETURN_IF_ERROR(WriteTensors(options.outputs, results));
+  if (!options.save_state.empty())
+    TP_RETURN_IF_ERROR(WriteTensors(options.save_state, state));
+  results.insert(results.end(), state.begin(), state.end());
   bool passed = true;
   if (!options.verify.empty()) {
-    TP_ASSIGN_OR_RETURN(passed,
-                        CompareWithModel(options, given, arguments, outputs));
+    TP_ASSIGN_OR_RETURN(
+        passed, CompareWithModel(options, given, arguments, before, results));
   }
   if (!options.expect.empty()) {
-    TP_ASSIGN_OR_RETURN(bool good, CompareWithFile(options, outputs));
+    TP_ASSIGN_OR_RETURN(bool good, CompareWithFile(options, results));
     passed = passed && good;
   }
   if (options.bench > 0) TP_RETURN_IF_ERROR(Bench(options, *session, inputs));
   const bool silent = options.quiet || !options.verify.empty() ||
                       !options.expect.empty() || options.bench > 0;
   if (!silent) {
-    for (size_t i = 0; i < outputs.size(); ++i)
-      std::cout << "output_" << i << "  " << Describe(outputs[i]) << "\n";
+    for (const auto& [name, tensor] : results)
+      std::cout << name << "  " << Describe(tensor) << "\n";
     if (!options.outputs.empty())
       std::cout << "written to " << options.outputs << "\n";
   }

@@ -139,25 +139,28 @@ absl::StatusOr<OpRule> InstanceNormRule(const Op& op) {
   return std::move(rule).Build();
 }
 
+// The importer takes the update of running statistics apart, since an op of
+// ours has no effects.
 Types BatchNormTypes(const Op& op, Assumptions& assumptions) {
   TP_ASSIGN_OR_RETURN(bool training, BoolAttrOr(op, "training", false));
-  if (training) {
+  if (training && (Has(op, 3) || Has(op, 4))) {
     return OpUnsupported(op,
-                         "batch statistics (training mode) are not "
-                         "supported; call model.eval() before exporting");
+                         "would update the running statistics in place; give "
+                         "none, and update them by ops of their own");
   }
   return ChannelNormTypes(op, assumptions);
 }
 
-// With running statistics: a scale and a shift per channel.
+// With running statistics: a scale and a shift per channel. In training mode
+// each channel's are those of the whole batch.
 absl::StatusOr<OpRule> BatchNormRule(const Op& op) {
   TP_RETURN_IF_ERROR(CheckRuleInputs(op, 1));
   TP_ASSIGN_OR_RETURN(bool training, BoolAttrOr(op, "training", false));
-  if (training) return ReplicateRule(op);
   const TensorType& type = op.operand(0)->type();
   RuleMaker rule(op);
   for (int d = 0; d < type.ndim(); ++d) {
-    int factor = rule.Pass(type.dims[d]);
+    const int factor =
+        training && d != 1 ? rule.Whole(type.dims[d]) : rule.Pass(type.dims[d]);
     rule.Operand(0, d, factor);
     rule.Result(0, d, factor);
     for (int i = 1; d == 1 && i < op.num_operands(); ++i) {

@@ -8,6 +8,7 @@
 #include "ir/status.h"
 #include "runtime/default_dtype.h"
 #include "runtime/run_inputs.h"
+#include "runtime/shard_tensor.h"
 #include "runtime/to_f64.h"
 #include "runtime/train/tape.h"
 
@@ -20,20 +21,14 @@ absl::Status NotATrainingPackage() {
       "tp-compile --train");
 }
 
-// Copies a rank's part of a sharded tensor to its place in the whole one.
-void Place(const at::Tensor& part, const Placement& placement,
-           int64_t axis_size, int64_t coordinate, at::Tensor& whole) {
-  const DimFactor& box = placement.factor();
-  const int64_t left = box.left.constant();
-  const int64_t size = box.size.constant();
-  const int64_t right = box.right.constant();
-  const ShardExtent extent = ShardExtentOf(box.size, axis_size, coordinate);
-  const int64_t count = extent.extent.constant();
-  if (part.numel() == 0) return;
-  const int dim = placement.dim();
-  whole.unflatten(dim, {left, size, right})
-      .narrow(dim + 1, extent.offset.constant(), count)
-      .copy_(part.unflatten(dim, {left, count, right}));
+// Of what a call of @forward gives, the model's outputs.
+std::vector<at::Tensor> OutputsOf(const Program& program,
+                                  const std::vector<at::Tensor>& results) {
+  std::vector<at::Tensor> outputs;
+  for (size_t i = 0; i < results.size(); ++i) {
+    if (program.results()[i].is_output) outputs.push_back(results[i]);
+  }
+  return outputs;
 }
 
 }  // namespace
@@ -44,8 +39,8 @@ struct TrainSession::Rank {
   std::unique_ptr<Executor> reduce;
   std::vector<size_t> slots;  // by result of @backward: its parameter
   RankTraining training;
-  std::vector<at::Tensor> terms;  // by slot: gradients not yet reduced
-  std::vector<at::Tensor> outputs;
+  std::vector<at::Tensor> terms;    // by slot: gradients not yet reduced
+  std::vector<at::Tensor> results;  // of this call of @forward
 };
 
 TrainSession::TrainSession() = default;
@@ -204,7 +199,7 @@ absl::StatusOr<std::vector<at::Tensor>> TrainSession::Run(
     run.evaluate = !backward;
     if (!backward) {
       at::NoGradGuard no_grad;
-      TP_ASSIGN_OR_RETURN(state.outputs,
+      TP_ASSIGN_OR_RETURN(state.results,
                           state.forward->Run(bound.tensors, bound.sizes, run));
       return absl::OkStatus();
     }
@@ -213,12 +208,12 @@ absl::StatusOr<std::vector<at::Tensor>> TrainSession::Run(
     run.recompute = options_.recompute;
     {
       at::AutoGradMode recording(!options_.recompute);
-      TP_ASSIGN_OR_RETURN(state.outputs,
+      TP_ASSIGN_OR_RETURN(state.results,
                           state.forward->Run(bound.tensors, bound.sizes, run));
     }
     at::NoGradGuard no_grad;
     run.recompute = false;  // of @forward alone
-    const at::Tensor one = at::full_like(state.outputs[0], seed);
+    const at::Tensor one = at::full_like(state.results[0], seed);
     TP_ASSIGN_OR_RETURN(std::vector<at::Tensor> gradients,
                         state.backward->Run({one}, bound.sizes, run));
     for (size_t i = 0; i < gradients.size(); ++i) {
@@ -233,11 +228,27 @@ absl::StatusOr<std::vector<at::Tensor>> TrainSession::Run(
     }
     return absl::OkStatus();
   }));
+  const Rank& shown = *ranks_[options_.output_rank];
   std::vector<at::Tensor> outputs =
-      std::move(ranks_[options_.output_rank]->outputs);
-  for (auto& rank : ranks_) rank->outputs.clear();
+      OutputsOf(shown.forward->program(), shown.results);
+  for (auto& rank : ranks_) {
+    // An evaluation leaves the model as it is.
+    if (backward) KeepState(*rank);
+    rank->results.clear();
+  }
   if (backward) ++random_key_;
   return outputs;
+}
+
+// What the model writes to its buffers stays for the next call.
+void TrainSession::KeepState(Rank& rank) {
+  at::NoGradGuard no_grad;
+  const std::vector<ProgramResult>& results = rank.forward->program().results();
+  for (size_t i = 0; i < results.size(); ++i) {
+    if (results[i].weight < 0) continue;
+    rank.forward->SetWeight(results[i].weight,
+                            rank.results[i].detach().contiguous());
+  }
 }
 
 absl::StatusOr<std::vector<at::Tensor>> TrainSession::ForwardBackward(
@@ -291,30 +302,17 @@ absl::Status TrainSession::OnRanks(
 absl::StatusOr<NamedTensors> TrainSession::WholeTensors(
     const std::function<at::Tensor(const RankTraining&, size_t)>& pick) {
   at::NoGradGuard no_grad;
-  if (mesh().ndim() != 1) {
-    return absl::UnimplementedError(
-        "tensors on a mesh of several axes are not put together yet");
-  }
   NamedTensors tensors;
   const RankTraining& first = ranks_[0]->training;
   for (size_t i = 0; i < first.parameters.size(); ++i) {
     const TrainableParameter& parameter = first.parameters[i];
     const at::Tensor part = pick(first, i);
     if (!part.defined()) continue;
-    const Placement placement = parameter.spec[0];
-    if (!placement.is_shard()) {
-      tensors.push_back({parameter.name, part.contiguous()});
-      continue;
-    }
-    std::vector<int64_t> sizes;
-    for (const SymExpr& dim : parameter.type.dims) {
-      sizes.push_back(dim.constant());
-    }
-    at::Tensor whole = at::empty(sizes, part.options());
-    for (int rank = 0; rank < num_ranks(); ++rank) {
-      Place(pick(ranks_[rank]->training, i), placement, num_ranks(), rank,
-            whole);
-    }
+    TP_ASSIGN_OR_RETURN(
+        at::Tensor whole,
+        Assemble(parameter.type, parameter.spec, mesh(), {},
+                 [&](int rank) { return pick(ranks_[rank]->training, i); }));
+    if (IsWhole(parameter.spec)) whole = whole.contiguous();
     tensors.push_back({parameter.name, std::move(whole)});
   }
   return tensors;

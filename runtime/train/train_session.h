@@ -89,6 +89,7 @@ class TrainSession {
 
  private:
   struct Rank;
+  static void KeepState(Rank& rank);
 
   TrainSession();
   absl::Status Start(std::vector<std::shared_ptr<const Module>> programs,

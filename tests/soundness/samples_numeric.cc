@@ -81,6 +81,8 @@ aten.instance_norm(f64[N,4,7], none, none, f64[4], f64[4]~0.5..2) {use_input_sta
 aten.batch_norm(f64[N,6,7], f64[6], f64[6], f64[6], f64[6]~0.5..2) {training = false, momentum = 0.1, eps = 0.5, cudnn_enabled = false}
 aten.batch_norm(f64[N,3], none, none, f64[3], f64[3]~0.5..2) {training = false, momentum = 0.1, eps = 0.5, cudnn_enabled = false}
 aten.batch_norm(f64[N,3], none, none, f64[3], f64[3]~0.5..2) {training = true, momentum = 0.1, eps = 0.5, cudnn_enabled = false} ! refused
+aten.batch_norm(f64[5,N,7], f64[N], f64[N], none, none) {training = true, momentum = 0.1, eps = 0.5, cudnn_enabled = false}
+aten.batch_norm(f64[5,N], none, none, none, none) {training = true, momentum = 0.1, eps = 0.5, cudnn_enabled = false}
 )";
 
 const char kLossSamples[] = R"(

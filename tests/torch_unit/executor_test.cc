@@ -409,12 +409,13 @@ func @forward(%x: f32[8]) -> f32[8] {
 )";
   });
   ASSERT_TRUE(session.ok()) << session.status();
-  std::vector<RankTimes> times;
+  CallReport report;
+  report.measure = true;
   const at::Tensor x = at::rand({8});
-  auto outputs = (*session)->Run({{"x", x}}, &times);
+  auto outputs = (*session)->Run({{"x", x}}, &report);
   ASSERT_TRUE(outputs.ok()) << outputs.status();
-  ASSERT_EQ(times.size(), 2);
-  for (const RankTimes& rank : times) {
+  ASSERT_EQ(report.times.size(), 2);
+  for (const RankTimes& rank : report.times) {
     EXPECT_EQ(rank.collectives, 1);
     EXPECT_EQ(rank.collective_bytes, 32);
     EXPECT_GT(rank.compute(), 0);

@@ -6,6 +6,7 @@
 #include <torch/csrc/jit/api/module.h>
 #include <unistd.h>
 
+#include <map>
 #include <memory>
 #include <string>
 #include <utility>
@@ -92,35 +93,73 @@ inline std::vector<at::Tensor> Weights(const ImportedModel& model) {
   return weights;
 }
 
-inline absl::StatusOr<std::vector<at::Tensor>> RunImported(
-    const ImportedModel& model, const NamedTensors& inputs) {
+inline absl::StatusOr<std::unique_ptr<Session>> OpenImported(
+    const ImportedModel& model) {
   std::shared_ptr<Module> program = CloneModule(*model.module);
   program->set_rank(0);
   SessionOptions options;
   options.group.threads = 1;
-  auto session = Session::Create({program}, {Weights(model)}, options);
+  return Session::Create({program}, {Weights(model)}, options);
+}
+
+inline absl::StatusOr<std::vector<at::Tensor>> RunImported(
+    const ImportedModel& model, const NamedTensors& inputs) {
+  auto session = OpenImported(model);
   if (!session.ok()) return session.status();
   return (*session)->Run(inputs);
 }
 
-// Imports the model with examples[0..], runs it on each of them and compares
-// with LibTorch, bit for bit.
+// What the model leaves behind in inputs and buffers is what LibTorch leaves.
+inline void ExpectSameEffects(const torch::jit::Module& module,
+                              const NamedTensors& inputs,
+                              const NamedTensors& arguments,
+                              const NamedTensors& written,
+                              const NamedTensors& state) {
+  std::map<std::string, at::Tensor> given(inputs.begin(), inputs.end());
+  std::map<std::string, at::Tensor> now(arguments.begin(), arguments.end());
+  for (const auto& [name, tensor] : written) given[name] = tensor;
+  for (const auto& [name, tensor] : given)
+    EXPECT_TRUE(at::equal(tensor, now[name])) << "input " << name;
+  for (const auto& [name, tensor] : state) {
+    bool found = false;
+    for (const auto& buffer : module.named_buffers()) {
+      if (buffer.name != name) continue;
+      found = true;
+      EXPECT_TRUE(at::equal(tensor, buffer.value)) << "buffer " << name << "\n"
+                                                   << tensor << "\n"
+                                                   << buffer.value;
+    }
+    EXPECT_TRUE(found) << "no buffer " << name;
+  }
+}
+
+// Imports the model with examples[0..], runs it twice on each of them and
+// compares with LibTorch, bit for bit: outputs, inputs written in place, and
+// buffers, which carry from call to call.
 inline void ExpectSameAsTorch(torch::jit::Module module,
                               const std::vector<NamedTensors>& examples,
                               ImportOptions options = {}) {
   auto model = Import(module, examples, std::move(options));
   ASSERT_TRUE(model.ok()) << model.status();
-  for (const NamedTensors& inputs : examples) {
+  auto session = OpenImported(*model);
+  ASSERT_TRUE(session.ok()) << session.status();
+  std::vector<NamedTensors> calls = examples;
+  calls.insert(calls.end(), examples.begin(), examples.end());
+  for (const NamedTensors& inputs : calls) {
     std::vector<c10::IValue> arguments;
-    for (const auto& [name, tensor] : inputs)
-      arguments.push_back(tensor.clone());
+    NamedTensors passed;
+    for (const auto& [name, tensor] : inputs) {
+      passed.emplace_back(name, tensor.clone());
+      arguments.push_back(passed.back().second);
+    }
     const c10::IValue result = module.forward(std::move(arguments));
     std::vector<at::Tensor> expected;
     if (result.isTensor()) expected.push_back(result.toTensor());
     if (result.isTuple())
       for (const c10::IValue& item : result.toTupleRef().elements())
         expected.push_back(item.toTensor());
-    auto outputs = RunImported(*model, inputs);
+    CallReport report;
+    auto outputs = (*session)->Run(inputs, &report);
     ASSERT_TRUE(outputs.ok()) << outputs.status() << Print(*model->module);
     ASSERT_EQ(outputs->size(), expected.size());
     for (size_t i = 0; i < expected.size(); ++i) {
@@ -129,6 +168,9 @@ inline void ExpectSameAsTorch(torch::jit::Module module,
           << "output " << i << "\n"
           << Print(*model->module);
     }
+    auto state = (*session)->State();
+    ASSERT_TRUE(state.ok()) << state.status();
+    ExpectSameEffects(module, inputs, passed, report.written, *state);
   }
 }
 

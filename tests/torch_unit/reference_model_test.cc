@@ -16,9 +16,10 @@ absl::StatusOr<std::vector<at::Tensor>> RunOnce(
     const ReferenceOptions& options) {
   const std::string path = TempPath("reference.pt");
   module.save(path);
-  auto outputs = RunReferenceModel(path, inputs, options);
+  auto model = ReferenceModel::Load(path, options);
   unlink(path.c_str());
-  return outputs;
+  if (!model.ok()) return model.status();
+  return (*model)->Run(inputs);
 }
 
 TEST(ReferenceModelTest, RunsByNameOrPositionAndFlattens) {

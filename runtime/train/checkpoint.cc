@@ -45,6 +45,10 @@ absl::StatusOr<std::vector<Entry>> EntriesOf(const RankTraining& training,
   for (const TrainableParameter& parameter : training.parameters) {
     entries.push_back({Describe(parameter), parameter.value});
   }
+  for (const TrainableParameter& buffer : training.buffers) {
+    entries.push_back({Describe(buffer), buffer.value});
+    entries.back().described.kind = CheckpointTensor::Kind::kBuffer;
+  }
   for (const OptimizerState& state : optimizer.State()) {
     Entry entry{Describe(training.parameters[state.parameter]), state.value};
     entry.described.kind = CheckpointTensor::Kind::kState;

@@ -1,5 +1,6 @@
 #include "runtime/train/train_session.h"
 
+#include <algorithm>
 #include <map>
 #include <utility>
 
@@ -133,7 +134,7 @@ absl::Status TrainSession::StartRank(int rank,
   state.training.axes = group_->axes(rank);
   for (size_t i = 0; i < weights.size(); ++i) {
     const ProgramArgument& weight = forward->weights()[i];
-    if (!weight.info.is_trainable()) continue;
+    if (!weight.info.is_trainable() && !weight.carried) continue;
     // Files are mapped; what is trained is memory of our own.
     weights[i] = weights[i].clone(at::MemoryFormat::Contiguous);
     TrainableParameter parameter;
@@ -153,7 +154,9 @@ absl::Status TrainSession::StartRank(int rank,
                         coordinates[axis])
               .offset.constant();
     }
-    state.training.parameters.push_back(std::move(parameter));
+    auto& list = weight.carried ? state.training.buffers
+                                : state.training.parameters;
+    list.push_back(std::move(parameter));
   }
   state.training.gradients.resize(state.training.parameters.size());
   std::map<std::string, at::Tensor> by_name;
@@ -246,8 +249,13 @@ void TrainSession::KeepState(Rank& rank) {
   const std::vector<ProgramResult>& results = rank.forward->program().results();
   for (size_t i = 0; i < results.size(); ++i) {
     if (results[i].weight < 0) continue;
-    rank.forward->SetWeight(results[i].weight,
-                            rank.results[i].detach().contiguous());
+    const std::string& name =
+        rank.forward->program().weights()[results[i].weight].info.name;
+    auto buffer = std::find_if(
+        rank.training.buffers.begin(), rank.training.buffers.end(),
+        [&](const TrainableParameter& each) { return each.name == name; });
+    // In place: checkpoints read and write the same memory.
+    buffer->value.copy_(rank.results[i].detach());
   }
 }
 

@@ -44,6 +44,8 @@ struct RankTraining {
   // One per parameter, local, of the parameter's layout once finished;
   // undefined before the first backward pass and where no gradient flows.
   std::vector<at::Tensor> gradients;
+  // Those that @forward writes, as it left them; never trained.
+  std::vector<TrainableParameter> buffers;
   std::vector<Communicator*> axes;  // one per mesh axis
 };
 

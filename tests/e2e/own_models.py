@@ -678,3 +678,47 @@ class Cells(nn.Module):
         y, state = self.lstm(h)
         y, state = self.lstm(h * 2, (y, state))
         return h, y, state
+
+
+# State: what a call leaves for the next one.
+
+
+@model(_floats("b", 6, 10))
+class RunningStatistics(nn.Module):
+    """Norms in training mode, between split convolutions."""
+
+    def __init__(self):
+        super().__init__()
+        self.c1 = nn.Conv1d(6, 10, 3, padding=1)
+        self.b1 = nn.BatchNorm1d(10, momentum=0.3)
+        self.i1 = nn.InstanceNorm1d(10, affine=True, track_running_stats=True)
+        self.c2 = nn.Conv1d(10, 7, 1)
+        self.b2 = nn.BatchNorm1d(7)
+
+    def forward(self, x):
+        for norm in (self.b1, self.i1, self.b2):
+            norm.training = True
+        h = self.i1(torch.relu(self.b1(self.c1(x))))
+        return self.b2(self.c2(h)), h.mean(-1)
+
+
+@model()
+class Counters(nn.Module):
+    """Buffers, an input and a tensor in a dict that are written in place."""
+
+    def __init__(self):
+        super().__init__()
+        self.wi = nn.Linear(WIDTH, HIDDEN)
+        self.wo = nn.Linear(HIDDEN, WIDTH)
+        self.register_buffer("calls", torch.zeros((), dtype=torch.long))
+        self.register_buffer("seen", torch.zeros(HIDDEN))
+        self.register_buffer("last", torch.ones(2, HIDDEN))
+
+    def forward(self, x):
+        self.calls += 1
+        h = self.wi(x)
+        self.seen.mul_(0.5).add_(h.detach().mean((0, 1)))
+        self.last[1].copy_(self.seen - self.last[0])
+        y = self.wo(h * self.last[1] + self.calls)
+        x[:, 0] = 2.0
+        return y, self.seen + 1, x * 2

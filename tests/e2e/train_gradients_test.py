@@ -15,7 +15,7 @@ from safetensors.numpy import load_file
 
 import zoo
 
-NAMES = ["mlp-loss", "gpt2-loss", "llama-loss", "flan-t5-loss",
+NAMES = ["mlp-loss", "convnet-loss", "gpt2-loss", "llama-loss", "flan-t5-loss",
          "flan-t5-loss-eager", "bloom-loss-eager", "mixtral-batched_mm-loss"]
 RANKS = [2, 3]
 # Of each tensor's largest gradient. Coarse: files tell names and ties; tp-run

@@ -29,7 +29,7 @@ STEPS = 8
 
 
 class Model(torch.nn.Module):
-    """Words, dropout and a loss."""
+    """Words, dropout, running statistics and a loss."""
 
     def __init__(self):
         super().__init__()
@@ -37,11 +37,13 @@ class Model(torch.nn.Module):
         self.up = torch.nn.Linear(24, 40)
         self.norm = torch.nn.LayerNorm(24)
         self.down = torch.nn.Linear(40, 24)
+        self.statistics = torch.nn.BatchNorm1d(24)
 
     def forward(self, input_ids, labels):
         x = self.embed(input_ids)
         h = torch.nn.functional.dropout(torch.relu(self.up(x)), 0.3, True)
         x = self.norm(x + self.down(h))
+        x = self.statistics(x.mT).mT
         logits = x @ self.embed.weight.t()
         return torch.nn.functional.cross_entropy(logits.flatten(0, 1),
                                                  labels.flatten())

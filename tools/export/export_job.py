@@ -21,3 +21,5 @@ class Job:
     script: bool = False
     # Weights that were trained stay as they are; all others are made random.
     trained: bool = False
+    # Exported in training mode.
+    training: bool = False

@@ -55,6 +55,33 @@ def _mlp_loss():
                    torch.randn(batch, length, 16)))
 
 
+class ConvnetLoss(nn.Module):
+    """Classes of images, through norms that use the batch's statistics."""
+
+    def __init__(self):
+        super().__init__()
+        # A bias before such a norm has no gradient but rounding.
+        self.stem = nn.Sequential(nn.Conv2d(3, 14, 3, stride=2, bias=False),
+                                  nn.BatchNorm2d(14), nn.ReLU())
+        self.deep = nn.Conv2d(14, 14, 3, padding=1, groups=7, bias=False)
+        self.norm = nn.BatchNorm2d(14, momentum=0.3)
+        self.up = nn.ConvTranspose2d(14, 10, 2, stride=2)
+        self.head = nn.Linear(10, 9)
+
+    def forward(self, x, labels):
+        h = self.stem(x)
+        h = h + nn.functional.hardswish(self.norm(self.deep(h)))
+        h = nn.functional.max_pool2d(self.up(h), 3)
+        return nn.functional.cross_entropy(self.head(h.mean((2, 3))), labels)
+
+
+def _convnet_loss():
+    return Job(module=ConvnetLoss(), training=True,
+               make_inputs=lambda batch, length: (
+                   torch.randn(batch, 3, length + 4, 19),
+                   torch.randint(0, 9, (batch,))))
+
+
 # name: (model_type, config overrides)
 _CONFIGS = {
     "gpt2": ("gpt2", dict(n_embd=88, n_layer=2, n_head=8, vocab_size=263,
@@ -110,7 +137,7 @@ def _untie_head(job):
 def names():
     """Every test model."""
     eager = ["gpt2-eager", "llama-eager", "bert-eager", "flan-t5-eager"]
-    losses = ["mlp-loss", "gpt2-loss", "llama-loss", "flan-t5-loss"]
+    losses = ["mlp-loss", "convnet-loss", "gpt2-loss", "llama-loss", "flan-t5-loss"]
     return ["mlp", "mlp-script", *_CONFIGS, *eager, "minilm", *losses]
 
 
@@ -122,6 +149,8 @@ def build(name):
         return huggingface.build("minilm")
     if name == "mlp-loss":
         return _mlp_loss()
+    if name == "convnet-loss":
+        return _convnet_loss()
     whole, name = name, name.removesuffix("-loss")
     base, _, attention = name.partition("-eager")
     if whole not in names() or attention:

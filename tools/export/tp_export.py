@@ -156,7 +156,7 @@ def export(job, name, out, dtype, sizes, alt=None, outputs=False, seed=1234,
     """
     if not job.trained:
         randomize(job.module, seed)
-    module = job.module.to(dtype).eval()
+    module = job.module.to(dtype).train(job.training)
     out.mkdir(parents=True, exist_ok=True)
     torch.manual_seed(seed + 1)
     args = job.fixed_inputs or job.make_inputs(*sizes)

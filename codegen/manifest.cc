@@ -95,8 +95,11 @@ std::string ManifestJson(const Module& planned, const ManifestInfo& info) {
   for (const auto& function : planned.functions())
     entries.push_back(EntryJson(*function));
   Object files;
-  for (const PackageFile& file : info.files)
-    files[file.name] = Object{{"sha256", file.sha256}, {"bytes", file.bytes}};
+  for (const PackageFile& file : info.files) {
+    Object entry{{"sha256", file.sha256}, {"bytes", file.bytes}};
+    if (!file.checksum.empty()) entry["xxh3_1mib"] = file.checksum;
+    files[file.name] = std::move(entry);
+  }
   Array ranks;
   for (int64_t bytes : info.rank_weight_bytes)
     ranks.push_back(Object{{"weight_bytes", bytes}});

@@ -13,6 +13,8 @@ namespace tp {
 struct PackageFile {
   std::string name;    // relative to the package
   std::string sha256;  // hex
+  // FastChecksum; empty for files that are small.
+  std::string checksum;
   int64_t bytes = 0;
 };
 

@@ -46,7 +46,7 @@ absl::Status AddText(const fs::path& folder, const std::string& name,
                      const std::string& text, ManifestInfo& info) {
   TP_RETURN_IF_ERROR(WriteTextFile((folder / name).string(), text));
   info.files.push_back(
-      {name, Sha256Hex(text), static_cast<int64_t>(text.size())});
+      {name, Sha256Hex(text), "", static_cast<int64_t>(text.size())});
   return absl::OkStatus();
 }
 
@@ -56,12 +56,12 @@ absl::Status AddRank(const fs::path& folder, int64_t rank,
   TP_RETURN_IF_ERROR(AddText(folder, absl::StrCat("rank", rank, ".tpir"),
                              Print(program), info));
   const std::string name = absl::StrCat("rank", rank, ".safetensors");
-  TP_ASSIGN_OR_RETURN(
-      RankWeights written,
-      WriteRankWeights(planned, *planned.functions()[0], rank, weights,
-                       (folder / name).string()));
+  TP_ASSIGN_OR_RETURN(RankWeights written,
+                      WriteRankWeights(planned, *planned.functions()[0], rank,
+                                       weights, (folder / name).string()));
   info.rank_weight_bytes.push_back(written.tensor_bytes);
-  info.files.push_back({name, written.sha256, written.file_bytes});
+  info.files.push_back(
+      {name, written.sha256, written.checksum, written.file_bytes});
   return absl::OkStatus();
 }
 
@@ -82,17 +82,15 @@ absl::Status WriteInto(UnfinishedPackage& folder, const Module& planned,
   const auto num_ranks = static_cast<int64_t>(programs.size());
   for (int64_t rank = 0; rank < num_ranks; ++rank) {
     if (options.progress) options.progress(rank, num_ranks);
-    TP_RETURN_IF_ERROR(AddRank(folder.path(), rank, planned, *programs[rank],
-                               weights, info));
+    TP_RETURN_IF_ERROR(
+        AddRank(folder.path(), rank, planned, *programs[rank], weights, info));
   }
   // The whole plan with its collectives, for tp-inspect.
-  TP_RETURN_IF_ERROR(
-      AddText(folder.path(), "plan.tpir", Print(planned), info));
+  TP_RETURN_IF_ERROR(AddText(folder.path(), "plan.tpir", Print(planned), info));
   TP_RETURN_IF_ERROR(AddText(folder.path(), "plan.yaml",
                              PlanYaml(planned, options.model), info));
-  TP_RETURN_IF_ERROR(
-      WriteTextFile((folder.path() / "manifest.json").string(),
-                    ManifestJson(planned, info)));
+  TP_RETURN_IF_ERROR(WriteTextFile((folder.path() / "manifest.json").string(),
+                                   ManifestJson(planned, info)));
   return folder.Install();
 }
 

@@ -66,6 +66,7 @@ absl::StatusOr<RankWeights> WriteRankWeights(const Module& planned,
   TP_RETURN_IF_ERROR(writer->Finish());
   written.file_bytes = static_cast<int64_t>(writer->file_size());
   written.sha256 = writer->sha256();
+  written.checksum = writer->checksum();
   return written;
 }
 

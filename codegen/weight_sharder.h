@@ -20,7 +20,8 @@ absl::StatusOr<std::vector<DimIntervals>> BlockOf(const Value& weight,
 struct RankWeights {
   int64_t tensor_bytes = 0;
   int64_t file_bytes = 0;
-  std::string sha256;  // of the file, hex
+  std::string sha256;    // of the file, hex
+  std::string checksum;  // of the file (FastChecksum)
 };
 
 // Writes the blocks of all weights of the planned function that one rank

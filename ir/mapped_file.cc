@@ -59,6 +59,18 @@ absl::StatusOr<std::unique_ptr<MappedFile>> MappedFile::Open(
       new MappedFile(path, fd, static_cast<uint64_t>(info.st_size)));
 }
 
+void PopulatePages(const void* data, size_t size) {
+#ifdef MADV_POPULATE_READ
+  const auto page = static_cast<uintptr_t>(::sysconf(_SC_PAGESIZE));
+  const auto begin = reinterpret_cast<uintptr_t>(data) / page * page;
+  const auto end = reinterpret_cast<uintptr_t>(data) + size;
+  ::madvise(reinterpret_cast<void*>(begin), end - begin, MADV_POPULATE_READ);
+#else
+  static_cast<void>(data);
+  static_cast<void>(size);
+#endif
+}
+
 MappedFile::~MappedFile() { ::close(fd_); }
 
 absl::Status MappedFile::CheckRange(uint64_t offset, size_t size) const {

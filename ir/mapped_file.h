@@ -40,6 +40,10 @@ class Bytes {
   std::shared_ptr<const void> owner_;
 };
 
+// Has the system map these pages now, all at once, which is faster than one by
+// one as they are read. A hint, for what is about to be read whole.
+void PopulatePages(const void* data, size_t size);
+
 // Thread-safe after opening. The file must not be shortened while in use:
 // reading a mapped page beyond its new end kills the process.
 class MappedFile {

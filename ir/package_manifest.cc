@@ -1,12 +1,15 @@
 #include "ir/package_manifest.h"
 
+#include <algorithm>
 #include <memory>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "ir/fast_checksum.h"
 #include "ir/file_digest.h"
 #include "ir/json_nesting.h"
 #include "ir/mapped_file.h"
+#include "ir/sha256.h"
 #include "ir/status.h"
 
 namespace tp {
@@ -83,7 +86,9 @@ absl::Status PackageManifest::ReadFiles() {
     if (!sha256 || !bytes || *bytes < 0)
       return Bad(absl::StrCat("'files' entry ", name.str(),
                               " needs 'sha256' and 'bytes'"));
-    files_[name] = {sha256->str(), static_cast<uint64_t>(*bytes)};
+    files_[name] = {sha256->str(),
+                    file->getString("xxh3_1mib").value_or("").str(),
+                    static_cast<uint64_t>(*bytes)};
   }
   return absl::OkStatus();
 }
@@ -129,6 +134,33 @@ absl::Status PackageManifest::CheckHash(llvm::StringRef name,
   TP_ASSIGN_OR_RETURN(const FileEntry* entry, EntryOf(name));
   if (sha256 == entry->sha256) return absl::OkStatus();
   return Differs(name, "its SHA-256 differs from the manifest's");
+}
+
+absl::Status PackageManifest::CheckFile(llvm::StringRef name,
+                                        bool content) const {
+  TP_ASSIGN_OR_RETURN(const FileEntry* entry, EntryOf(name));
+  TP_ASSIGN_OR_RETURN(std::unique_ptr<MappedFile> file,
+                      MappedFile::Open(Path(name)));
+  TP_RETURN_IF_ERROR(CheckSize(name, file->size()));
+  if (!content) return absl::OkStatus();
+  const bool fast = !entry->checksum.empty();
+  // In pieces, so that what was read does not count as used memory.
+  constexpr uint64_t kPiece = uint64_t{16} << 20;
+  FastChecksum checksum;
+  Sha256 sha256;
+  for (uint64_t at = 0; at < file->size(); at += kPiece) {
+    TP_ASSIGN_OR_RETURN(Bytes bytes,
+                        file->Map(at, std::min(kPiece, file->size() - at)));
+    PopulatePages(bytes.data(), bytes.size());
+    const llvm::ArrayRef piece(bytes.data(), bytes.size());
+    if (fast)
+      checksum.Update(piece);
+    else
+      sha256.Update(piece);
+  }
+  if (!fast) return CheckHash(name, sha256.FinishHex());
+  if (checksum.FinishHex() == entry->checksum) return absl::OkStatus();
+  return Differs(name, "its checksum differs from the manifest's");
 }
 
 absl::StatusOr<std::string> PackageManifest::ReadText(

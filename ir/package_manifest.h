@@ -38,6 +38,9 @@ class PackageManifest {
   // (hex), kInvalidArgument if the manifest does not know it.
   absl::Status CheckSize(llvm::StringRef name, uint64_t bytes) const;
   absl::Status CheckHash(llvm::StringRef name, llvm::StringRef sha256) const;
+  // Of a large file on the disk: its size and, with `content`, its checksum,
+  // or its SHA-256 where the manifest has no checksum of it.
+  absl::Status CheckFile(llvm::StringRef name, bool content) const;
   // The text of a file that passes both.
   absl::StatusOr<std::string> ReadText(llvm::StringRef name) const;
 
@@ -49,6 +52,7 @@ class PackageManifest {
  private:
   struct FileEntry {
     std::string sha256;
+    std::string checksum;
     uint64_t bytes = 0;
   };
 

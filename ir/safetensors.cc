@@ -321,8 +321,11 @@ absl::Status SafetensorsWriter::WriteHeader() {
 }
 
 absl::Status SafetensorsWriter::Write(const void* data, size_t size) {
-  if (options_.hash)
-    hash_.Update(llvm::ArrayRef(static_cast<const uint8_t*>(data), size));
+  if (options_.hash) {
+    const llvm::ArrayRef bytes(static_cast<const uint8_t*>(data), size);
+    hash_.Update(bytes);
+    fast_.Update(bytes);
+  }
   const char* next = static_cast<const char*>(data);
   written_ += size;
   while (size > 0) {
@@ -354,7 +357,10 @@ absl::Status SafetensorsWriter::Finish() {
   const int fd = std::exchange(fd_, -1);
   if (::close(fd) != 0) return DiskError("closing", errno);
   finished_ = true;
-  if (options_.hash) sha256_ = hash_.FinishHex();
+  if (options_.hash) {
+    sha256_ = hash_.FinishHex();
+    checksum_ = fast_.FinishHex();
+  }
   return absl::OkStatus();
 }
 

@@ -14,6 +14,7 @@
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
 #include "ir/dtype.h"
+#include "ir/fast_checksum.h"
 #include "ir/mapped_file.h"
 #include "ir/sha256.h"
 #include "ir/weight_source.h"
@@ -56,7 +57,7 @@ class SafetensorsFile : public WeightSource {
 struct SafetensorsWriterOptions {
   std::map<std::string, std::string> metadata;
   bool sync = false;  // wait until the bytes are on the disk
-  bool hash = true;   // compute sha256()
+  bool hash = true;   // compute sha256() and checksum()
 };
 
 // Writes a file as a stream: declare every tensor, then append the bytes of
@@ -89,6 +90,8 @@ class SafetensorsWriter {
 
   // After Finish: of the whole file, in lower-case hex; empty without `hash`.
   const std::string& sha256() const { return sha256_; }
+  // The same by FastChecksum.
+  const std::string& checksum() const { return checksum_; }
   // After Finish: bytes of the whole file.
   uint64_t file_size() const { return written_; }
 
@@ -118,6 +121,8 @@ class SafetensorsWriter {
   bool finished_ = false;
   Sha256 hash_;
   std::string sha256_;
+  FastChecksum fast_;
+  std::string checksum_;
 };
 
 }  // namespace tp

@@ -9,10 +9,8 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
-#include "ir/mapped_file.h"
 #include "ir/package_manifest.h"
 #include "ir/schedule.h"
-#include "ir/sha256.h"
 #include "ir/status.h"
 #include "ir/text.h"
 #include "llvm/Support/JSON.h"
@@ -142,20 +140,8 @@ class Reader {
 
   absl::Status ReadWeights(int64_t rank) {
     const std::string name = absl::StrCat("rank", rank, ".safetensors");
-    TP_ASSIGN_OR_RETURN(std::unique_ptr<MappedFile> file,
-                        MappedFile::Open(manifest_->Path(name)));
-    TP_RETURN_IF_ERROR(manifest_->CheckSize(name, file->size()));
-    if (options_.hash_weights && file->size() > 0) {
-      // In pieces, so that what was hashed does not count as used memory.
-      constexpr uint64_t kPiece = uint64_t{16} << 20;
-      Sha256 hasher;
-      for (uint64_t at = 0; at < file->size(); at += kPiece) {
-        TP_ASSIGN_OR_RETURN(Bytes bytes,
-                            file->Map(at, std::min(kPiece, file->size() - at)));
-        hasher.Update(llvm::ArrayRef(bytes.data(), bytes.size()));
-      }
-      TP_RETURN_IF_ERROR(manifest_->CheckHash(name, hasher.FinishHex()));
-    }
+    TP_RETURN_IF_ERROR(
+        manifest_->CheckFile(name, /*content=*/options_.hash_weights));
     TP_ASSIGN_OR_RETURN(package_.weights[rank],
                         SafetensorsFile::Open(manifest_->Path(name)));
     return absl::OkStatus();

@@ -6,6 +6,8 @@
 #include <utility>
 #include <vector>
 
+#include "ir/mapped_file.h"
+
 namespace tp {
 namespace {
 
@@ -52,6 +54,7 @@ bool CanPackWeight(const at::Tensor& weight) {
 }
 
 at::Tensor PackWeight(const at::Tensor& weight, bool transposed) {
+  PopulatePages(weight.const_data_ptr(), weight.nbytes());
   c10::Stack stack;
   stack.emplace_back(transposed ? weight.t().contiguous()
                                 : weight.contiguous());

@@ -811,7 +811,7 @@ def flipped_byte_in_the_package(t):
     for name in ["rank0.safetensors", "rank1.safetensors", "rank1.tpir"]:
         package = t.package()
         flip(package / name, (package / name).stat().st_size // 2)
-        t.run_refuses(package, t.inputs("gpt2"), BAD_INPUT, name, "SHA-256",
+        t.run_refuses(package, t.inputs("gpt2"), BAD_INPUT, name, "checksum",
                       "compile again")
         shutil.rmtree(package)
 
@@ -826,7 +826,7 @@ def plan_that_is_not_the_written_one(t):
     t.refuses("tp-inspect", [package], BAD_INPUT, "plan.tpir", "bytes instead")
     plan.write_text(whole.replace("<S(0)>", "<S(1)>"))
     t.refuses("tp-inspect", [package, "--json"], BAD_INPUT, "plan.tpir",
-              "SHA-256", "compile again")
+              "checksum", "compile again")
     plan.unlink()
     t.refuses("tp-inspect", [package, "--ops"], BAD_INPUT, "plan.tpir",
               "No such file")

@@ -6,6 +6,7 @@
 
 #include "ir/status.h"
 #include "llvm/ADT/STLExtras.h"
+#include "passes/expand_loss.h"
 
 namespace tp {
 namespace {
@@ -296,8 +297,8 @@ class BagExpansion {
     TP_ASSIGN_OR_RETURN(Value * sums, SumByBag(rows));
     if (mode == kBagSum) return sums;
     TP_ASSIGN_OR_RETURN(Value * sizes, BagSizes());
-    TP_ASSIGN_OR_RETURN(
-        sizes, expand_.Make("aten.clamp_min", {sizes}, {{"min", 1}}));
+    TP_ASSIGN_OR_RETURN(sizes,
+                        expand_.Make("aten.clamp_min", {sizes}, {{"min", 1}}));
     TP_ASSIGN_OR_RETURN(sizes, Column(sizes));
     return expand_.Make("aten.div.Tensor", {sums, sizes});
   }
@@ -325,14 +326,13 @@ class BagExpansion {
           offsets, expand_.Make("aten.slice.Tensor", {offsets},
                                 {{"dim", 0}, {"start", 0}, {"end", bags_}}));
     }
-    TP_ASSIGN_OR_RETURN(
-        Value * positions,
-        expand_.Make("aten.arange", {},
-                     {{"end", indices_->type().dims[0]},
-                      {"dtype", offsets->type().dtype}}));
-    TP_ASSIGN_OR_RETURN(Value * next, expand_.Make("aten.bucketize.Tensor",
-                                                   {positions, offsets},
-                                                   {{"right", true}}));
+    TP_ASSIGN_OR_RETURN(Value * positions,
+                        expand_.Make("aten.arange", {},
+                                     {{"end", indices_->type().dims[0]},
+                                      {"dtype", offsets->type().dtype}}));
+    TP_ASSIGN_OR_RETURN(Value * next,
+                        expand_.Make("aten.bucketize.Tensor",
+                                     {positions, offsets}, {{"right", true}}));
     TP_ASSIGN_OR_RETURN(
         bag_, expand_.Make("aten.sub.Scalar", {next}, {{"other", 1}}));
     return absl::OkStatus();
@@ -361,8 +361,8 @@ class BagExpansion {
     const DType dtype = weight_->type().dtype;
     Value* ones = counted_;
     if (ones == nullptr) {
-      TP_ASSIGN_OR_RETURN(ones, expand_.Make("aten.ones_like", {indices_},
-                                             {{"dtype", dtype}}));
+      TP_ASSIGN_OR_RETURN(
+          ones, expand_.Make("aten.ones_like", {indices_}, {{"dtype", dtype}}));
     } else {
       TP_ASSIGN_OR_RETURN(
           ones, expand_.Make("aten.to.dtype", {ones}, {{"dtype", dtype}}));
@@ -377,9 +377,9 @@ class BagExpansion {
                           expand_.Make("aten.logical_not", {counted_}));
       TP_ASSIGN_OR_RETURN(padding, Column(padding));
       TP_ASSIGN_OR_RETURN(
-          rows, expand_.Make(
-                    "aten.masked_fill.Scalar", {rows, padding},
-                    {{"value", -std::numeric_limits<double>::infinity()}}));
+          rows,
+          expand_.Make("aten.masked_fill.Scalar", {rows, padding},
+                       {{"value", -std::numeric_limits<double>::infinity()}}));
     }
     Dims dims = rows->type().dims;
     TP_ASSIGN_OR_RETURN(Value * index, Column(bag_));
@@ -416,97 +416,14 @@ absl::StatusOr<std::vector<Value*>> ExpandBag(const Op& op, Builder& builder) {
   std::vector<Value*> results = {sums};
   for (int i = 1; i < op.num_results(); ++i) {
     const TensorType& type = op.result(i)->type();
-    results.push_back(
-        builder
-            .CreateTyped("aten.zeros", {},
-                         {{"size", Attribute::Ints(type.dims)},
-                          {"dtype", type.dtype}},
-                         {type})
-            ->result());
+    results.push_back(builder
+                          .CreateTyped("aten.zeros", {},
+                                       {{"size", Attribute::Ints(type.dims)},
+                                        {"dtype", type.dtype}},
+                                       {type})
+                          ->result());
   }
   return results;
-}
-
-enum Reduction : int64_t { kMean = 1, kSum = 2 };
-
-// Whether a loss compares elements, and is averaged over all of them.
-bool IsElementLoss(const Op& op) {
-  static constexpr llvm::StringLiteral kNames[] = {
-      "aten.mse_loss",
-      "aten.l1_loss",
-      "aten.smooth_l1_loss",
-      "aten.huber_loss",
-      "aten.kl_div",
-      "aten.binary_cross_entropy",
-      "aten.binary_cross_entropy_with_logits"};
-  return llvm::any_of(kNames,
-                      [&](llvm::StringRef name) { return op.Is(name); });
-}
-
-bool IsClassLoss(const Op& op) {
-  return op.Is("aten.cross_entropy_loss") || op.Is("aten.nll_loss") ||
-         op.Is("aten.nll_loss_nd");
-}
-
-// What the mean over classes divides by: the examples that are not ignored,
-// each by the weight of its class.
-absl::StatusOr<Value*> CountedExamples(const Op& op, Expansion& expand) {
-  Value* target = op.operand(1);
-  Value* weight = op.operand_or_null(2);
-  TP_ASSIGN_OR_RETURN(Value * counted,
-                      expand.Make("aten.ne.Scalar", {target},
-                                  {{"other", op.IntOr("ignore_index", -100)}}));
-  if (weight != nullptr) {
-    TP_ASSIGN_OR_RETURN(Value * classes,
-                        expand.Make("aten.where.ScalarOther", {counted, target},
-                                    {{"other", 0}}));
-    TP_ASSIGN_OR_RETURN(Value * weights,
-                        expand.Make("aten.index.Tensor",
-                                    {weight, std::vector<Value*>{classes}}));
-    TP_ASSIGN_OR_RETURN(counted,
-                        expand.Make("aten.mul.Tensor", {weights, counted}));
-  }
-  return expand.Make("aten.sum", {counted});
-}
-
-// A mean of the means of parts is no mean: it becomes a sum and a count, each
-// of which parts make up.
-absl::StatusOr<std::vector<Value*>> ExpandMeanLoss(const Op& op,
-                                                   Builder& builder) {
-  const DType dtype = op.result()->type().dtype;
-  // A sum may leave the range of f16, and loses digits in bf16.
-  if (op.IntOr("reduction", kMean) != kMean ||
-      (dtype != DType::kF32 && dtype != DType::kF64))
-    return std::vector<Value*>();
-  std::vector<OperandArg> operands(op.operands().begin(), op.operands().end());
-  std::vector<NamedAttribute> attributes;
-  for (const NamedAttribute& attribute : op.attributes())
-    if (attribute.name != "reduction") attributes.push_back(attribute);
-  attributes.push_back({"reduction", static_cast<int64_t>(kSum)});
-  TP_ASSIGN_OR_RETURN(Op * sum, builder.Create(op.name(), std::move(operands),
-                                               std::move(attributes)));
-  Expansion expand(builder);
-  Value* mean = nullptr;
-  if (IsClassLoss(op) && !IsFloatingPoint(op.operand(1)->type().dtype)) {
-    TP_ASSIGN_OR_RETURN(Value * count, CountedExamples(op, expand));
-    TP_ASSIGN_OR_RETURN(mean,
-                        expand.Make("aten.div.Tensor", {sum->result(), count}));
-  } else {
-    // Class probabilities are averaged over examples.
-    const TensorType& type = op.operand(0)->type();
-    SymExpr count = type.num_elements();
-    if (IsClassLoss(op)) {
-      std::optional<SymExpr> examples =
-          ExactDiv(count, type.dims[type.ndim() == 1 ? 0 : 1]);
-      if (!examples) return std::vector<Value*>();
-      count = *examples;
-    } else if (!(op.operand(1)->type().dims == type.dims)) {
-      return std::vector<Value*>();  // broadcast
-    }
-    TP_ASSIGN_OR_RETURN(mean, expand.Make("aten.div.Scalar", {sum->result()},
-                                          {{"other", count}}));
-  }
-  return std::vector<Value*>{mean};
 }
 
 }  // namespace
@@ -518,8 +435,7 @@ absl::StatusOr<std::vector<Value*>> ExpandFused(const Op& op,
   if (op.Is("aten._transformer_encoder_layer_fwd"))
     return ExpandEncoderLayer(op, builder);
   if (op.Is("aten.embedding_bag")) return ExpandBag(op, builder);
-  if (IsElementLoss(op) || IsClassLoss(op)) return ExpandMeanLoss(op, builder);
-  return std::vector<Value*>();
+  return ExpandLoss(op, builder);
 }
 
 }  // namespace tp

@@ -14,7 +14,7 @@ namespace tp {
 //   _transformer_encoder_layer_fwd -> two norms, attention, two products
 //   _native_multi_head_attention   -> products around an attention by heads
 //   embedding_bag                  -> a lookup and sums by bag
-//   losses that are means          -> a sum and a count
+//   losses                         -> see expand_loss.h
 //
 // One value per result that replaces it, built in canonical spelling. Empty
 // for every other op.

@@ -114,6 +114,12 @@ class Binder {
         }
         return absl::OkStatus();
       }
+      case InstructionKind::kGatherShard: {
+        TP_ASSIGN_OR_RETURN(bound_.slice.dim, Dim("dim"));
+        TP_ASSIGN_OR_RETURN(bound_.slice.offset, Integer("offset"));
+        TP_ASSIGN_OR_RETURN(bound_.slice.size, Integer("size"));
+        return absl::OkStatus();
+      }
       case InstructionKind::kSlice:
         return BindSlice();
       default:
@@ -252,8 +258,7 @@ class Binder {
     for (size_t i = 0; i < all.size(); ++i) {
       const auto index = static_cast<int64_t>(i);
       const int64_t middle = index / box[3] % box[2];
-      if (middle >= box[4] && middle < box[4] + box[5])
-        kept.push_back(all[i]);
+      if (middle >= box[4] && middle < box[4] + box[5]) kept.push_back(all[i]);
     }
     bound_.global_indices[box[0]] = std::move(kept);
     return absl::OkStatus();

@@ -18,7 +18,7 @@ struct Frame {
   RankTimes* times;      // null: do not measure
   Tape* tape = nullptr;  // null: nothing is differentiated
   uint64_t random_key = 0;
-  bool evaluate = false;  // dropout drops nothing
+  bool evaluate = false;   // dropout drops nothing
   bool recompute = false;  // segments are recorded when they run again
 };
 
@@ -52,7 +52,7 @@ struct BoundInstruction {
   std::vector<EmptyValue> empty;  // one per result, where no kernel runs
   double identity = 0;            // the value of those
   int64_t random_number = -1;     // of a random op, among those of the program
-  int64_t offset = 0;  // of tp.embedding_shard; a segment's number
+  int64_t offset = 0;             // of tp.embedding_shard; a segment's number
   int64_t vocabulary = -1;
   int64_t padding = -1;  // the row of the whole table without a gradient
   // Collectives.
@@ -65,7 +65,9 @@ struct BoundInstruction {
   std::vector<std::vector<int64_t>> global_indices;
   std::vector<int64_t> global_strides;
   double probability = 0;
-  SliceBox slice;           // tp.slice, and the second half of a same-dim move
+  // tp.slice, and the second half of a same-dim move; of tp.gather_shard dim,
+  // offset and the whole size.
+  SliceBox slice;
   int64_t moved_bytes = 0;  // of the whole tensor
 };
 

@@ -209,6 +209,28 @@ absl::Status RunEmbeddingShard(Frame& frame, const BoundInstruction& bound) {
   return absl::OkStatus();
 }
 
+absl::Status RunGatherShard(Frame& frame, const BoundInstruction& bound) {
+  const SliceBox& box = bound.slice;
+  const at::Tensor source = Take(frame, bound.instruction->operands[0]);
+  const at::Tensor index = Take(frame, bound.instruction->operands[1]);
+  if (index.numel() > 0) {
+    const auto [least, largest] = at::aminmax(index);
+    for (const int64_t i : {least.item<int64_t>(), largest.item<int64_t>()}) {
+      if (i < 0 || i >= box.size) {
+        return absl::InvalidArgumentError(absl::StrCat(
+            "index ", i, " is outside of a dim of size ", box.size));
+      }
+    }
+  }
+  const at::Tensor own = index - box.offset;
+  const at::Tensor elsewhere =
+      own.lt(0).logical_or_(own.ge(source.size(box.dim)));
+  Put(frame, bound,
+      source.gather(box.dim, own.masked_fill(elsewhere, 0))
+          .masked_fill(elsewhere, 0));
+  return absl::OkStatus();
+}
+
 void PushList(Frame& frame, const BoundInstruction& bound,
               const AtenArgument& argument) {
   const auto& operands = bound.instruction->operands;
@@ -284,16 +306,16 @@ bool RunRecordedProduct(Frame& frame, const BoundInstruction& bound) {
   // Seen through a transpose, the operand is not the weight itself.
   const bool direct = product.weight < 0;
   const Operand& matrix = instruction.operands[product.weight_operand];
-  if (!direct || !HasDenseProduct(
-                     frame.registers[instruction.operands[product.input].reg],
-                     frame.registers[matrix.reg])) {
+  if (!direct ||
+      !HasDenseProduct(frame.registers[instruction.operands[product.input].reg],
+                       frame.registers[matrix.reg])) {
     return false;
   }
   const at::Tensor x = Take(frame, instruction.operands[product.input]);
   const at::Tensor weight = Take(frame, matrix);
-  const at::Tensor bias =
-      product.bias < 0 ? at::Tensor()
-                       : Take(frame, instruction.operands[product.bias]);
+  const at::Tensor bias = product.bias < 0
+                              ? at::Tensor()
+                              : Take(frame, instruction.operands[product.bias]);
   Put(frame, bound, DenseProduct(x, weight, bias, product.transposed));
   return true;
 }
@@ -336,9 +358,9 @@ absl::Status RunPackedProduct(Frame& frame, const BoundInstruction& bound) {
   const Instruction& instruction = *bound.instruction;
   const MatrixProduct& product = *instruction.product;
   const at::Tensor x = Take(frame, instruction.operands[product.input]);
-  const at::Tensor bias =
-      product.bias < 0 ? at::Tensor()
-                       : Take(frame, instruction.operands[product.bias]);
+  const at::Tensor bias = product.bias < 0
+                              ? at::Tensor()
+                              : Take(frame, instruction.operands[product.bias]);
   Put(frame, bound, PackedLinear(x, bound.packed, bias));
   return absl::OkStatus();
 }
@@ -414,6 +436,8 @@ Kernel TpKernel(InstructionKind kind) {
       return &RunSym;
     case InstructionKind::kEmbeddingShard:
       return &RunEmbeddingShard;
+    case InstructionKind::kGatherShard:
+      return &RunGatherShard;
   }
   return nullptr;
 }

@@ -58,6 +58,7 @@ std::optional<InstructionKind> TpKind(llvm::StringRef name) {
       {"tp.dropout_mask", InstructionKind::kDropoutMask},
       {"tp.sym", InstructionKind::kSym},
       {"tp.embedding_shard", InstructionKind::kEmbeddingShard},
+      {"tp.gather_shard", InstructionKind::kGatherShard},
   };
   for (const auto& [row, kind] : kRows) {
     if (name == row) return kind;
@@ -229,6 +230,7 @@ class ProgramBuilder {
       const int operands = *kind == InstructionKind::kSym              ? 0
                            : *kind == InstructionKind::kDropoutMask    ? 0
                            : *kind == InstructionKind::kEmbeddingShard ? 2
+                           : *kind == InstructionKind::kGatherShard    ? 2
                                                                        : 1;
       if (op.num_operands() != operands || op.num_results() != 1 ||
           (operands > 0 && llvm::is_contained(op.operands(), nullptr))) {

@@ -51,6 +51,7 @@ enum class InstructionKind : uint8_t {
   kCopy,
   kSym,
   kEmbeddingShard,
+  kGatherShard,
   kEnter,  // of a segment that is differentiated
   kLeave,
   kSegmentGrad,

@@ -1,6 +1,8 @@
 // Ops that read or write elements at positions held in tensors.
+#include "ir/builder.h"
 #include "ir/ops/families.h"
 #include "ir/ops/op_util.h"
+#include "ir/shard_extent.h"
 
 namespace tp {
 namespace {
@@ -267,6 +269,8 @@ Types GatherTypes(const Op& op, Assumptions&) {
   return std::vector<TensorType>{self};
 }
 
+// What an index picks from a rank that has a part of the dim is that element
+// or nothing; the sum over ranks has it once.
 absl::StatusOr<OpRule> GatherRule(const Op& op) {
   TP_RETURN_IF_ERROR(CheckRuleInputs(op, 2));
   TP_RETURN_IF_ERROR(CheckGather(op));
@@ -276,7 +280,9 @@ absl::StatusOr<OpRule> GatherRule(const Op& op) {
   RuleMaker rule(op);
   for (int d = 0; d < self.ndim(); ++d) {
     if (d == dim) {
-      rule.Operand(0, d, rule.Whole(self.dims[d]));
+      rule.Operand(0, d,
+                   IsFloatingPoint(self.dtype) ? rule.Reduce(self.dims[d])
+                                               : rule.Whole(self.dims[d]));
     }
     // Where index is shorter than self, it means the first ones only.
     bool pass = d == dim || self.dims[d] == index.dims[d];
@@ -288,7 +294,31 @@ absl::StatusOr<OpRule> GatherRule(const Op& op) {
     }
   }
   rule.Partial("0");
-  return std::move(rule).Build();
+  OpRule built = std::move(rule).Build();
+  // A rank finds its elements by their offset, so they have to be one range.
+  for (Factor& factor : built.factors)
+    factor.one_range = factor.kind == FactorKind::kReduce;
+  return built;
+}
+
+absl::StatusOr<Value*> LocalizeGather(Op& op, const LocalizeContext& context,
+                                      Builder& builder) {
+  const Factor& factor = context.rule->factors[context.sharding.factor];
+  if (factor.kind != FactorKind::kReduce) return op.result();
+  const DimFactor& within = context.sharding.within;
+  if (!(within.left == SymExpr(1))) {
+    return OpUnsupported(op, "the elements of a rank have to be one range");
+  }
+  TP_ASSIGN_OR_RETURN(int dim,
+                      DimAttr(op, "dim", op.operand(0)->type().ndim()));
+  const SymExpr offset =
+      ShardExtentOf(within.size, context.axis_size, context.coordinate).offset *
+      within.right;
+  Op* shard = builder.CreateTyped(
+      "tp.gather_shard", {op.operand(0), op.operand(1)},
+      {{"dim", dim}, {"offset", offset}, {"size", factor.size}},
+      {op.result()->type()});
+  return shard->result();
 }
 
 // take_along_dim(self, indices, dim): gather with broadcasting.
@@ -436,6 +466,7 @@ void AddIndexingRows(OpRows& rows) {
   rows.back().saves = "1";
   rows.push_back(Row("aten.index_select", IndexSelectRule, IndexSelectTypes));
   rows.push_back(Row("aten.gather", GatherRule, GatherTypes));
+  rows.back().localize = LocalizeGather;
   rows.push_back(Row("aten.take", TakeRule, TakeTypes));
   rows.back().saves = "1";
   rows.push_back(Row("aten.isin.Tensor_Tensor", IsInRule, IsInTypes));
@@ -466,7 +497,7 @@ void AddIndexingRows(OpRows& rows) {
           {"aten.index.Tensor", "... i^ ..., n -> ... n ..."},
           {"aten.index_put", "... i^ ..., n^, ... n^ ... -> ... i^ ..."},
           {"aten.index_select", "... s^ ..., n -> ... n ..."},
-          {"aten.gather", "... s^ ..., ... n ... -> ... n ..."},
+          {"aten.gather", "... s+ ..., ... n ... -> ... n ..."},
           {"aten.take_along_dim", "... s^ ..., ... n ... -> ... n ..."},
           {"aten.take", "...^, ... -> ..."},
           {"aten.scatter", "... s^ ..., ... n^ ..., ... n^ ... -> ... s^ ..."},

@@ -21,6 +21,16 @@ Types EmbeddingShardTypes(const Op& op, Assumptions&) {
   return std::vector<TensorType>{result};
 }
 
+Types GatherShardTypes(const Op& op, Assumptions&) {
+  TP_ASSIGN_OR_RETURN(TensorType self, TypeOf(op, 0));
+  TP_ASSIGN_OR_RETURN(TensorType index, TypeOf(op, 1));
+  for (const char* name : {"dim", "offset", "size"})
+    TP_RETURN_IF_ERROR(IntAttr(op, name).status());
+  if (index.dtype != DType::kI64 || index.ndim() != self.ndim())
+    return OpError(op, "the index must be i64, of as many dims as the tensor");
+  return std::vector<TensorType>{{self.dtype, index.dims}};
+}
+
 Types GivenTypes(const Op& op, Assumptions&) {
   return OpUnsupported(op, "its results are typed where it is made");
 }
@@ -64,6 +74,8 @@ void AddTpRows(OpRows& rows) {
   rows.push_back(Row("tp.sym", "replicate", "-", SymTypes));
   rows.push_back(
       Row("tp.embedding_shard", "replicate", "-", EmbeddingShardTypes));
+  // gather from [offset, offset + n) of a dim of `size`; zeros for the rest.
+  rows.push_back(Row("tp.gather_shard", "replicate", "-", GatherShardTypes));
 }
 
 }  // namespace tp

@@ -27,6 +27,18 @@ at::Tensor EmbeddingShard(const Op& op, const at::Tensor& table,
   return rows * held.unsqueeze(-1).to(table.scalar_type());
 }
 
+// What each index names along the dim, zeros where this rank has it not.
+at::Tensor GatherShard(const Op& op, const at::Tensor& source,
+                       const at::Tensor& index) {
+  const int64_t dim = op.attribute("dim")->as_int().constant();
+  const int64_t offset = op.attribute("offset")->as_int().constant();
+  const int64_t held = source.size(dim);
+  const at::Tensor own = index - offset;
+  return at::where((own >= 0).logical_and(own < held),
+                   source.gather(dim, own.clamp(0, held - 1)),
+                   at::zeros({}, source.options()));
+}
+
 c10::IValue ToValue(const AtenArgument& argument,
                     llvm::ArrayRef<at::Tensor> operands) {
   switch (argument.kind) {
@@ -61,6 +73,8 @@ absl::StatusOr<Tensors> RunOp(const Op& op,
   try {
     if (op.Is("tp.embedding_shard"))
       return Tensors{EmbeddingShard(op, operands[0], operands[1])};
+    if (op.Is("tp.gather_shard"))
+      return Tensors{GatherShard(op, operands[0], operands[1])};
     TP_ASSIGN_OR_RETURN(AtenCall call, ResolveAten(op, at::kCPU));
     c10::Stack stack;
     for (const AtenArgument& argument : call.arguments)

@@ -27,8 +27,8 @@ constexpr const char* kNoOperator[] = {
 
 // Ops that the training passes make, whose meaning is in gradients of whole
 // programs: tests/torch_unit/train_session_test.cc.
-constexpr const char* kTrainingOps[] = {"tp.copy",  "tp.dropout_mask",
-                                        "tp.enter", "tp.leave",
+constexpr const char* kTrainingOps[] = {"tp.copy",   "tp.dropout_mask",
+                                        "tp.enter",  "tp.leave",
                                         "tp.refill", "tp.segment_grad"};
 
 std::map<std::string, int> Count(const std::vector<std::string>& reasons) {
@@ -168,6 +168,7 @@ std::set<std::string> OpsOfPrograms() {
   };
   for (const char* line :
        {"aten.embedding(f64[12,6], i64[6]~0..11)", "aten.neg(f64[6,4])",
+        "aten.gather(f64[5,12], i64[5,2]~0..11) {dim = 1}",
         "aten.mm(f64[4,6], f64[6,4])"}) {
     auto sample = ParseSample(line, false);
     EXPECT_TRUE(sample.ok()) << sample.status();

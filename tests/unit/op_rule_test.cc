@@ -239,10 +239,10 @@ TEST(IndexingRuleTest, LookedUpDimsAreWhole) {
                        {"f32[b,10,s]", ListOf{{"i64[2]", "", "i64[2]"}}}),
             "b^ c d^, a, _, a -> a c partial 0");
   EXPECT_EQ(bench.Rule("aten.gather", {"f32[b,10]", "i64[b,3]"}, {{"dim", 1}}),
-            "a b^, a c -> a c partial 0");
+            "a b+, a c -> a c partial 0");
   // index is shorter in dim 0: the first rows of self only.
   EXPECT_EQ(bench.Rule("aten.gather", {"f32[8,10]", "i64[4,3]"}, {{"dim", 1}}),
-            "b^ c^, a^ d -> a^ d partial 0");
+            "b^ c+, a^ d -> a^ d partial 0");
   EXPECT_EQ(
       bench.Rule("aten.index_select", {"f32[b,10]", "i64[3]"}, {{"dim", 1}}),
       "a c^, b -> a b partial 0");

@@ -4,8 +4,10 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
+#include "ir/shard_block.h"
 #include "ir/status.h"
 #include "ir/text.h"
+#include "ir/weights_by_name.h"
 #include "runtime/tensor_io.h"
 
 namespace tp {
@@ -28,26 +30,84 @@ absl::Status CheckWeight(const ProgramArgument& weight, at::Tensor& tensor,
       ToString(weight.type)));
 }
 
-// Maps the weights of a program from a rank's file.
-absl::StatusOr<std::vector<at::Tensor>> ReadWeights(const SafetensorsFile& file,
-                                                    const Program& program) {
-  std::vector<at::Tensor> weights;
-  for (const ProgramArgument& weight : program.weights()) {
-    absl::StatusOr<const WeightInfo*> found = file.Get(weight.info.name);
-    if (!found.ok()) return Annotate(found.status(), file.path());
-    const WeightInfo* info = *found;
-    TP_ASSIGN_OR_RETURN(at::Tensor tensor, ReadTensor(file, *info));
-    weights.push_back(std::move(tensor));
-  }
-  return weights;
+// Maps a weight from a rank's file.
+absl::StatusOr<at::Tensor> ReadWeight(const SafetensorsFile& file,
+                                      const std::string& name) {
+  absl::StatusOr<const WeightInfo*> found = file.Get(name);
+  if (!found.ok()) return Annotate(found.status(), file.path());
+  return ReadTensor(file, **found);
+}
+
+// A rank's part of a whole weight.
+absl::StatusOr<at::Tensor> ReadPart(const WeightSource& source,
+                                    const WeightInfo& info,
+                                    const ProgramArgument& weight,
+                                    const Mesh& mesh, int rank) {
+  ShardingSpec spec = weight.spec;
+  spec.resize(mesh.ndim());
+  TP_ASSIGN_OR_RETURN(std::vector<DimIntervals> block,
+                      BlockOf(info.sizes, spec, mesh, rank));
+  TP_ASSIGN_OR_RETURN(Bytes storage, source.View(info));
+  std::vector<int64_t> sizes;
+  for (int64_t extent : ExtentsOf(block)) sizes.push_back(extent);
+  at::Tensor part = at::empty(sizes, ScalarTypeOf(info.dtype));
+  TP_RETURN_IF_ERROR(
+      Annotate(CopyBlock(info, storage, block, part.data_ptr(), part.nbytes()),
+               info.name));
+  return part;
 }
 
 }  // namespace
 
 WeightLoader WeightsOf(const Package& package) {
-  return [&package](int rank, const Program& program) {
-    return ReadWeights(*package.weights[rank], program);
+  return [&package](int rank, const Program& program)
+             -> absl::StatusOr<std::vector<at::Tensor>> {
+    std::vector<at::Tensor> weights;
+    for (const ProgramArgument& weight : program.weights()) {
+      TP_ASSIGN_OR_RETURN(at::Tensor tensor,
+                          ReadWeight(*package.weights[rank], weight.info.name));
+      weights.push_back(std::move(tensor));
+    }
+    return weights;
   };
+}
+
+WeightLoader WeightsByName(const Package& package,
+                           std::shared_ptr<const WeightSource> given) {
+  return [&package, given](int rank, const Program& program)
+             -> absl::StatusOr<std::vector<at::Tensor>> {
+    // As it was written: `program` may have been promoted to f64.
+    const Function& function =
+        *package.programs[rank]->function(program.function().name());
+    TP_ASSIGN_OR_RETURN(MatchedWeights matched,
+                        MatchWeights(function, *given, {}));
+    std::vector<at::Tensor> weights;
+    size_t argument = 0;
+    for (const ProgramArgument& weight : program.weights()) {
+      while (!function.arguments()[argument].is_weight()) ++argument;
+      const WeightInfo* info = matched.weights[argument++];
+      absl::StatusOr<at::Tensor> tensor =
+          info == nullptr ? ReadWeight(*package.weights[rank], weight.info.name)
+                          : ReadPart(*given, *info, weight, package.mesh, rank);
+      if (!tensor.ok()) return tensor.status();
+      weights.push_back(*std::move(tensor));
+    }
+    return weights;
+  };
+}
+
+absl::StatusOr<WeightLoader> WeightsFrom(const Package& package,
+                                         const std::string& path) {
+  if (path.empty()) return WeightsOf(package);
+  TP_ASSIGN_OR_RETURN(std::shared_ptr<const WeightSource> given,
+                      OpenWeights(path));
+  const WeightLoader load = WeightsByName(package, std::move(given));
+  return WeightLoader([load, path](int rank, const Program& program)
+                          -> absl::StatusOr<std::vector<at::Tensor>> {
+    auto weights = load(rank, program);
+    if (!weights.ok()) return Annotate(weights.status(), path);
+    return weights;
+  });
 }
 
 WeightLoader GivenWeights(const std::vector<std::vector<at::Tensor>>& weights) {

@@ -394,6 +394,7 @@ absl::StatusOr<std::unique_ptr<Program>> Program::Compile(
   }
   std::unique_ptr<Program> program(new Program());
   program->module_ = std::move(module);
+  program->function_ = body;
   TP_RETURN_IF_ERROR(ProgramBuilder(*program, device).Build(*body));
   return program;
 }

@@ -115,6 +115,7 @@ class Program {
       at::Device device);
 
   const Module& module() const { return *module_; }
+  const Function& function() const { return *function_; }
   int64_t rank() const { return module_->rank().value_or(0); }
   const std::vector<ProgramArgument>& inputs() const { return inputs_; }
   const std::vector<ProgramArgument>& weights() const { return weights_; }
@@ -130,6 +131,7 @@ class Program {
   Program() = default;
 
   std::shared_ptr<const Module> module_;
+  const Function* function_ = nullptr;
   std::vector<ProgramArgument> inputs_;
   std::vector<ProgramArgument> weights_;
   std::vector<Instruction> instructions_;

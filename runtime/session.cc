@@ -37,7 +37,8 @@ absl::StatusOr<std::unique_ptr<Session>> Session::Open(
   std::unique_ptr<Session> session(new Session());
   session->options_ = options;
   session->notes_ = package.notes;
-  TP_RETURN_IF_ERROR(session->Start(package.programs, WeightsOf(package)));
+  TP_ASSIGN_OR_RETURN(WeightLoader load, WeightsFrom(package, options.weights));
+  TP_RETURN_IF_ERROR(session->Start(package.programs, load));
   return session;
 }
 

@@ -21,6 +21,8 @@ namespace tp {
 
 struct SessionOptions {
   OpenOptions package;
+  // Weights by original name instead of the package's: see WeightsFrom.
+  std::string weights;
   ExecutorOptions executor;
   RankGroupOptions group;
   // Runs in f64: weights are converted, and f32, f16 and bf16 in the programs

@@ -46,6 +46,8 @@ Runs the package DIR that tp-compile wrote, one thread per rank.
   --inputs FILE        inputs by name (or input_0, input_1, ... by position)
   --outputs FILE       writes output_0, output_1, ..., and inputs that the
                        model writes in place under their names
+  --weights PATH       weights by original name from safetensors instead of
+                       the package's: one file, or a HuggingFace folder
   --arg NAME=VALUE     a number as an input of one element; of a scalar that
                        is compiled in, checks that it is this one
   --verify MODEL.pt    compares every output with the unsharded model
@@ -108,6 +110,7 @@ absl::Status ParseOptions(int argc, char** argv, Options& options) {
   CommandLine line;
   line.String("--inputs", &options.inputs);
   line.String("--outputs", &options.outputs);
+  line.String("--weights", &options.session.weights);
   line.Strings("--arg", &options.arguments);
   line.String("--verify", &options.verify);
   line.String("--verify-dtype", &options.verify_dtype);
@@ -430,6 +433,7 @@ absl::StatusOr<ExitCode> RunGrads(const Options& options) {
   request.tolerance = options.tolerance;
   request.quiet = options.quiet;
   request.session.package = options.session.package;
+  request.session.weights = options.session.weights;
   request.session.group = options.session.group;
   request.session.f64 = options.session.f64;
   request.session.output_rank = options.session.output_rank;

@@ -59,6 +59,8 @@ Optimizer:
   --recompute            keeps less of the forward pass and computes it again
   --loss-scale X         for f16 parameters: dynamic (default there), a number
                          or off
+  --weights PATH         starts from weights by original name: a safetensors
+                         file, or a HuggingFace folder
   --export FILE          writes the trained parameters, whole, by original name
   --metrics FILE.jsonl   a line per step
   --log-every N          steps between lines on the screen (default 1)
@@ -181,6 +183,7 @@ absl::Status ParseOptions(int argc, char** argv, Options& options) {
   line.Strings("--eval-data", &options.eval_data);
   line.Int("--eval-every", &options.eval_every);
   line.String("--metrics", &options.metrics);
+  line.String("--weights", &options.session.weights);
   line.Switch("--recompute", &options.session.recompute);
   line.String("--loss-scale", &options.loss_scale);
   line.String("--export", &options.export_to);
@@ -217,13 +220,12 @@ class Training {
       batches_->Seek(position.epoch, position.position);
     }
     if (!options_.metrics.empty()) {
-      metrics_.open(options_.metrics,
-                    options_.resume.empty()
-                        ? std::ios::binary
-                        : std::ios::binary | std::ios::app);
+      metrics_.open(options_.metrics, options_.resume.empty()
+                                          ? std::ios::binary
+                                          : std::ios::binary | std::ios::app);
       if (!metrics_)
-        return absl::InvalidArgumentError(
-            absl::StrCat("--metrics ", options_.metrics, ": cannot be written"));
+        return absl::InvalidArgumentError(absl::StrCat(
+            "--metrics ", options_.metrics, ": cannot be written"));
     }
     TP_RETURN_IF_ERROR(Steps());
     if (!options_.save.empty() && saved_step_ != trainer_->steps_done())
@@ -262,9 +264,9 @@ class Training {
       std::cerr << "tp-run: stopped after step " << trainer_->steps_done()
                 << "\n";
     if (trainer_->steps_done() == 0)
-      return absl::InvalidArgumentError(absl::StrCat(
-          "the data has fewer than ", options_.trainer.accumulate,
-          " micro-batches, which one step takes (--accumulate)"));
+      return absl::InvalidArgumentError(
+          absl::StrCat("the data has fewer than ", options_.trainer.accumulate,
+                       " micro-batches, which one step takes (--accumulate)"));
     return absl::OkStatus();
   }
 
@@ -275,9 +277,9 @@ class Training {
     std::filesystem::create_directories(options_.save, error);
     if (!error && access(options_.save.c_str(), W_OK) == 0)
       return absl::OkStatus();
-    return absl::InvalidArgumentError(absl::StrCat(
-        "--save ", options_.save, ": ",
-        error ? error.message() : "no permission to write there"));
+    return absl::InvalidArgumentError(
+        absl::StrCat("--save ", options_.save, ": ",
+                     error ? error.message() : "no permission to write there"));
   }
 
   absl::Status Save() {
@@ -312,8 +314,7 @@ class Training {
                        "tokens/s%s",
                        report.step, report.loss, report.lr, report.grad_norm,
                        static_cast<double>(report.tokens) / report.seconds,
-                       report.skipped ? "  skipped: a gradient overflowed"
-                                      : "")
+                       report.skipped ? "  skipped: a gradient overflowed" : "")
                 << std::endl;
     return absl::OkStatus();
   }
@@ -324,9 +325,8 @@ class Training {
     data.shuffle = false;
     data.epochs = 1;
     TP_ASSIGN_OR_RETURN(std::unique_ptr<Batches> batches, Batches::Open(data));
-    TP_ASSIGN_OR_RETURN(double loss, trainer_->Evaluate([&] {
-      return batches->Next();
-    }));
+    TP_ASSIGN_OR_RETURN(double loss,
+                        trainer_->Evaluate([&] { return batches->Next(); }));
     evaluated_step_ = trainer_->steps_done();
     if (metrics_.is_open())
       metrics_ << absl::StrFormat("{\"step\": %d, \"eval_loss\": %.9g}\n",

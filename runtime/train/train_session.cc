@@ -61,7 +61,8 @@ absl::StatusOr<std::unique_ptr<TrainSession>> TrainSession::Open(
   std::unique_ptr<TrainSession> session(new TrainSession());
   session->options_ = options;
   session->notes_ = package.notes;
-  TP_RETURN_IF_ERROR(session->Start(package.programs, WeightsOf(package)));
+  TP_ASSIGN_OR_RETURN(WeightLoader load, WeightsFrom(package, options.weights));
+  TP_RETURN_IF_ERROR(session->Start(package.programs, load));
   return session;
 }
 
@@ -154,8 +155,8 @@ absl::Status TrainSession::StartRank(int rank,
                         coordinates[axis])
               .offset.constant();
     }
-    auto& list = weight.carried ? state.training.buffers
-                                : state.training.parameters;
+    auto& list =
+        weight.carried ? state.training.buffers : state.training.parameters;
     list.push_back(std::move(parameter));
   }
   state.training.gradients.resize(state.training.parameters.size());

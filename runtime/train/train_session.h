@@ -29,6 +29,8 @@ namespace tp {
 
 struct TrainOptions {
   OpenOptions package;
+  // Weights by original name instead of the package's: see WeightsFrom.
+  std::string weights;
   RankGroupOptions group;
   // Runs in f64, for verification.
   bool f64 = false;

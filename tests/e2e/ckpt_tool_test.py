@@ -175,6 +175,20 @@ def check(folder):
         got = load_file(folder / "out.safetensors")["output_0"]
         yield f"--weights {given.name}", (
             (got - want).abs().max() <= 1e-5 * want.abs().max())
+        # The same in a package that was made with other weights.
+        plain = compile_model(folder, "logits", 3)
+        zoo.run(zoo.BIN / "tp-run", plain, "--weights", given, "--inputs",
+                folder / "a.safetensors", "--outputs",
+                folder / "out.safetensors")
+        got = load_file(folder / "out.safetensors")["output_0"]
+        yield f"tp-run --weights {given.name}", (
+            (got - want).abs().max() <= 1e-5 * want.abs().max())
+    package = compile_model(folder, "loss", 2, "--train")
+    train(folder, package, 2, "--weights", whole, "--lr", 0, "--export",
+          folder / "still.safetensors")
+    still = load_file(folder / "still.safetensors")
+    yield "tp-run train --weights starts from them", still and all(
+        torch.equal(still[name], exported[name]) for name in still)
     bad = {name: exported[name] for name in names if name != "up.bias"}
     bad["up.weight"] = bad["up.weight"][:, :3].contiguous()
     bad["stranger"] = torch.zeros(1)
@@ -182,6 +196,11 @@ def check(folder):
     yield "weights that do not fit are refused", refused(
         lambda: compile_model(folder, "logits", 2, "--weights",
                               folder / "bad.safetensors"),
+        "1 missing: up.bias", "stranger", "up.weight is f32[40,3]")
+    yield "tp-run refuses them too", refused(
+        lambda: zoo.run(zoo.BIN / "tp-run", plain, "--weights",
+                        folder / "bad.safetensors", "--inputs",
+                        folder / "a.safetensors"),
         "1 missing: up.bias", "stranger", "up.weight is f32[40,3]")
 
     # f32 copies of 16-bit weights follow imported weights.

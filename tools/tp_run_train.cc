@@ -12,9 +12,11 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "absl/strings/str_split.h"
+#include "ir/file_digest.h"
 #include "ir/status.h"
 #include "runtime/train/batches.h"
 #include "runtime/train/checkpoint.h"
+#include "runtime/train/loss_plot.h"
 #include "runtime/train/trainer.h"
 #include "tools/command_line.h"
 
@@ -63,6 +65,7 @@ Optimizer:
                          file, or a HuggingFace folder
   --export FILE          writes the trained parameters, whole, by original name
   --metrics FILE.jsonl   a line per step
+  --plot FILE.svg        the losses of this run, drawn at the end
   --log-every N          steps between lines on the screen (default 1)
   --threads N  --timeout 60s  --no-verify-hash  -q  --help
 
@@ -77,6 +80,7 @@ struct Options {
   BatchOptions data;
   std::vector<std::string> eval_data;
   std::string metrics;
+  std::string plot;
   std::string export_to;
   std::string loss_scale = "auto";
   std::string save;
@@ -183,6 +187,7 @@ absl::Status ParseOptions(int argc, char** argv, Options& options) {
   line.Strings("--eval-data", &options.eval_data);
   line.Int("--eval-every", &options.eval_every);
   line.String("--metrics", &options.metrics);
+  line.String("--plot", &options.plot);
   line.String("--weights", &options.session.weights);
   line.Switch("--recompute", &options.session.recompute);
   line.String("--loss-scale", &options.loss_scale);
@@ -233,6 +238,9 @@ class Training {
     if (!options_.eval_data.empty() &&
         evaluated_step_ != trainer_->steps_done())
       TP_RETURN_IF_ERROR(Evaluate());
+    if (!options_.plot.empty())
+      TP_RETURN_IF_ERROR(
+          WriteTextFile(options_.plot, LossPlot(losses_, eval_losses_)));
     if (options_.export_to.empty()) return absl::OkStatus();
     TP_ASSIGN_OR_RETURN(NamedTensors parameters, session_->WholeParameters());
     return WriteTensors(options_.export_to, parameters);
@@ -296,6 +304,7 @@ class Training {
   }
 
   absl::Status Tell(const StepReport& report) {
+    if (!options_.plot.empty()) losses_.push_back({report.step, report.loss});
     if (metrics_.is_open()) {
       metrics_ << absl::StrFormat(
           "{\"step\": %d, \"loss\": %.9g, \"lr\": %.9g, \"grad_norm\": %.9g, "
@@ -328,6 +337,7 @@ class Training {
     TP_ASSIGN_OR_RETURN(double loss,
                         trainer_->Evaluate([&] { return batches->Next(); }));
     evaluated_step_ = trainer_->steps_done();
+    if (!options_.plot.empty()) eval_losses_.push_back({evaluated_step_, loss});
     if (metrics_.is_open())
       metrics_ << absl::StrFormat("{\"step\": %d, \"eval_loss\": %.9g}\n",
                                   trainer_->steps_done(), loss)
@@ -344,6 +354,8 @@ class Training {
   std::unique_ptr<Batches> batches_;
   std::unique_ptr<Trainer> trainer_;
   std::ofstream metrics_;
+  LossCurve losses_;  // kept for --plot
+  LossCurve eval_losses_;
   int64_t saved_step_ = -1;
   int64_t evaluated_step_ = -1;
 };

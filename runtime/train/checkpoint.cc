@@ -1,5 +1,6 @@
 #include "runtime/train/checkpoint.h"
 
+#include <algorithm>
 #include <cstdio>
 #include <cstring>
 #include <map>
@@ -125,6 +126,25 @@ absl::Status ReadEntry(const CheckpointReader& reader, const Mesh& mesh,
   return absl::OkStatus();
 }
 
+// Trained weights that this training has not: the checkpoint is of another
+// model, or of this one with more of it trained.
+absl::Status CheckNoStrangers(const CheckpointReader& reader,
+                              const RankTraining& training) {
+  for (const CheckpointTensor& tensor : reader.checkpoint().tensors) {
+    if (tensor.kind != CheckpointTensor::Kind::kState) continue;
+    const bool known =
+        std::any_of(training.parameters.begin(), training.parameters.end(),
+                    [&](const TrainableParameter& each) {
+                      return each.name == tensor.name;
+                    });
+    if (known) continue;
+    return absl::FailedPreconditionError(
+        absl::StrCat(reader.folder(), " trains '", tensor.name,
+                     "', which this package does not"));
+  }
+  return absl::OkStatus();
+}
+
 }  // namespace
 
 absl::Status SaveCheckpoint(const std::string& dir, TrainSession& session,
@@ -139,32 +159,29 @@ absl::Status SaveCheckpoint(const std::string& dir, TrainSession& session,
   checkpoint.optimizer = trainer.options().optimizer.name;
   checkpoint.optimizer_options = OptionsText(trainer.options());
   checkpoint.mesh = session.mesh();
-  checkpoint.extra[kLossScale] = absl::StrFormat(
-      "%.17g %d", trainer.loss_scale().scale(),
-      trainer.loss_scale().good_steps());
-  TP_ASSIGN_OR_RETURN(
-      std::vector<Entry> first,
-      EntriesOf(session.training(0), *trainer.optimizers()[0]));
+  checkpoint.extra[kLossScale] =
+      absl::StrFormat("%.17g %d", trainer.loss_scale().scale(),
+                      trainer.loss_scale().good_steps());
+  TP_ASSIGN_OR_RETURN(std::vector<Entry> first,
+                      EntriesOf(session.training(0), *trainer.optimizers()[0]));
   for (Entry& entry : first) {
     checkpoint.tensors.push_back(std::move(entry.described));
   }
   TP_ASSIGN_OR_RETURN(std::unique_ptr<CheckpointWriter> writer,
                       CheckpointWriter::Create(dir, std::move(checkpoint)));
-  TP_RETURN_IF_ERROR(session.OnRanks(
-      [&](int rank, RankTraining& training) -> absl::Status {
-        TP_ASSIGN_OR_RETURN(
-            std::vector<Entry> entries,
-            EntriesOf(training, *trainer.optimizers()[rank]));
+  TP_RETURN_IF_ERROR(
+      session.OnRanks([&](int rank, RankTraining& training) -> absl::Status {
+        TP_ASSIGN_OR_RETURN(std::vector<Entry> entries,
+                            EntriesOf(training, *trainer.optimizers()[rank]));
         std::map<std::string, at::Tensor> by_key;
         for (const Entry& entry : entries) {
           by_key[entry.described.key()] = entry.value;
         }
-        return writer->WriteRank(
-            rank, [&](const CheckpointTensor& tensor,
-                      CheckpointWriter::Append append) {
-              const at::Tensor value = by_key[tensor.key()].contiguous();
-              return append(value.const_data_ptr(), value.nbytes());
-            });
+        return writer->WriteRank(rank, [&](const CheckpointTensor& tensor,
+                                           CheckpointWriter::Append append) {
+          const at::Tensor value = by_key[tensor.key()].contiguous();
+          return append(value.const_data_ptr(), value.nbytes());
+        });
       }));
   return writer->Commit(keep);
 }
@@ -184,17 +201,18 @@ absl::Status LoadCheckpoint(const std::string& path, TrainSession& session,
   if (!checkpoint.optimizer.empty() &&
       (checkpoint.optimizer_options != OptionsText(options) ||
        checkpoint.seed != options.seed)) {
-    return absl::FailedPreconditionError(absl::StrCat(
-        reader->folder(), " was made with other options, so going on would not "
-        "be the same training: there seed=", checkpoint.seed, " ",
-        checkpoint.optimizer_options, "; here seed=", options.seed, " ",
-        OptionsText(options)));
+    return absl::FailedPreconditionError(
+        absl::StrCat(reader->folder(),
+                     " was made with other options, so going on would not "
+                     "be the same training: there seed=",
+                     checkpoint.seed, " ", checkpoint.optimizer_options,
+                     "; here seed=", options.seed, " ", OptionsText(options)));
   }
-  TP_RETURN_IF_ERROR(session.OnRanks(
-      [&](int rank, RankTraining& training) -> absl::Status {
-        TP_ASSIGN_OR_RETURN(
-            std::vector<Entry> entries,
-            EntriesOf(training, *trainer.optimizers()[rank]));
+  TP_RETURN_IF_ERROR(CheckNoStrangers(*reader, session.training(0)));
+  TP_RETURN_IF_ERROR(
+      session.OnRanks([&](int rank, RankTraining& training) -> absl::Status {
+        TP_ASSIGN_OR_RETURN(std::vector<Entry> entries,
+                            EntriesOf(training, *trainer.optimizers()[rank]));
         std::map<std::string, at::Tensor> parameters;
         for (Entry& entry : entries) {
           const bool is_state =
@@ -207,8 +225,7 @@ absl::Status LoadCheckpoint(const std::string& path, TrainSession& session,
             }
             continue;
           }
-          TP_RETURN_IF_ERROR(
-              ReadEntry(*reader, session.mesh(), rank, entry));
+          TP_RETURN_IF_ERROR(ReadEntry(*reader, session.mesh(), rank, entry));
           if (!is_state) parameters[entry.described.name] = entry.value;
         }
         return absl::OkStatus();

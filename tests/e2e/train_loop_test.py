@@ -11,6 +11,7 @@ import pathlib
 import sys
 import tempfile
 import warnings
+import xml.etree.ElementTree
 
 import zoo
 
@@ -106,11 +107,13 @@ def train(package, data, scratch, lr, warmup, *flags):
     zoo.run(zoo.BIN / "tp-run", "train", package, "--data", data,
             "--no-shuffle", "--optimizer", "adafactor", "--lr", lr,
             "--accumulate", ACCUMULATE, "--steps", STEPS, "--max-grad-norm",
-            MAX_NORM, "--metrics", metrics, "--export", weights,
+            MAX_NORM, "--metrics", metrics, "--export", weights, "--plot",
+            scratch / "loss.svg",
             *(["--schedule", "linear", "--warmup", warmup, "--schedule-steps",
                2 * STEPS] if warmup else ["--schedule", "constant"]), *flags)
     rows = [json.loads(line) for line in metrics.read_text().splitlines()]
     rows = [row for row in rows if "loss" in row]
+    xml.etree.ElementTree.parse(scratch / "loss.svg")
     return ([row["loss"] for row in rows], [row["grad_norm"] for row in rows],
             load_file(weights))
 

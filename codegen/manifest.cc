@@ -1,5 +1,7 @@
 #include "codegen/manifest.h"
 
+#include <set>
+
 #include "ir/package_manifest.h"
 #include "llvm/Support/JSON.h"
 #include "llvm/Support/raw_ostream.h"
@@ -73,6 +75,13 @@ Array GuardsJson(const Assumptions& assumptions) {
   return guards;
 }
 
+template <typename Range>
+Array Strings(const Range& range) {
+  Array strings;
+  for (const std::string& text : range) strings.push_back(text);
+  return strings;
+}
+
 Array ArgumentsJson(const std::vector<ModelArgument>& arguments) {
   Array list;
   for (const ModelArgument& argument : arguments) {
@@ -83,6 +92,19 @@ Array ArgumentsJson(const std::vector<ModelArgument>& arguments) {
     list.push_back(std::move(object));
   }
   return list;
+}
+
+// "lib::op.overload" of every op that is not LibTorch's or ours.
+Array CustomOperators(const Module& module) {
+  std::set<std::string> names;
+  for (const auto& function : module.functions()) {
+    for (const auto& op : function->body().ops()) {
+      auto [space, rest] = llvm::StringRef(op->name()).split('.');
+      if (space != "aten" && space != "tp")
+        names.insert(space.str() + "::" + rest.str());
+    }
+  }
+  return Strings(names);
 }
 
 }  // namespace
@@ -103,9 +125,6 @@ std::string ManifestJson(const Module& planned, const ManifestInfo& info) {
   Array ranks;
   for (int64_t bytes : info.rank_weight_bytes)
     ranks.push_back(Object{{"weight_bytes", bytes}});
-  Array notes;
-  for (const std::string& note : info.notes) notes.push_back(note);
-
   Object root{{"format_version", kPackageFormatVersion},
               {"tool_version", info.tool_version},
               {"torch_version", info.torch_version},
@@ -118,7 +137,12 @@ std::string ManifestJson(const Module& planned, const ManifestInfo& info) {
               {"files", std::move(files)},
               {"schedule_sha256", info.schedule_sha256},
               {"ranks", std::move(ranks)},
-              {"notes", std::move(notes)}};
+              {"notes", Strings(info.notes)}};
+  Array operators = CustomOperators(planned);
+  if (!operators.empty()) {
+    root["operators"] = std::move(operators);
+    root["libraries"] = Strings(info.libraries);
+  }
   std::string text;
   llvm::raw_string_ostream stream(text);
   stream << llvm::formatv("{0:2}", llvm::json::Value(std::move(root))) << "\n";

@@ -27,6 +27,7 @@ struct ManifestInfo {
   std::vector<int64_t> rank_weight_bytes;  // one per rank
   std::vector<std::string> notes;
   std::vector<ModelArgument> arguments;
+  std::vector<std::string> libraries;  // file names, of operators
 };
 
 // Deterministic: no times, no absolute paths.

@@ -75,6 +75,7 @@ absl::Status WriteInto(UnfinishedPackage& folder, const Module& planned,
   info.model = options.model;
   info.notes = options.notes;
   info.arguments = options.arguments;
+  info.libraries = options.libraries;
   std::vector<const Module*> modules;
   for (const auto& program : programs) modules.push_back(program.get());
   TP_ASSIGN_OR_RETURN(info.schedule_sha256, HashSchedules(modules));

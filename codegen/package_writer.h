@@ -21,6 +21,7 @@ struct PackageOptions {
   std::string torch_version;  // LibTorch that read the model
   std::vector<std::string> notes;
   std::vector<ModelArgument> arguments;
+  std::vector<std::string> libraries;  // file names, of custom operators
   // Called before each rank's weights are written; may be empty.
   std::function<void(int64_t rank, int64_t num_ranks)> progress;
   // Where the package is while it is written, for a caller that may have to

@@ -57,6 +57,8 @@ TensorRef AliasTracker::NewOwned(Value* argument, TensorStorage::Owner owner,
   TensorStorage& storage = *tensor->node->storage;
   storage.owner = owner;
   storage.name = std::move(name);
+  // tp-run passes inputs so; weights lie as the archive has them.
+  tensor->node->contiguous = owner == TensorStorage::Owner::kInput;
   if (scalar) storage.fixed = "whose content was used to decide things";
   tensor->node->scalar = std::move(scalar);
   owned_.push_back({argument, tensor->node});

@@ -59,6 +59,9 @@ struct ViewNode {
   int version = 0;
   // The content of a 0-dim tensor where it is known (an int, float or bool).
   std::optional<Attribute> scalar;
+  // Whether it is known to lie in memory in the order of its dims, without
+  // gaps, whatever the sizes: what LibTorch calls contiguous.
+  bool contiguous = false;
 };
 
 // What a variable of the program holds. In-place ops that change the shape

@@ -416,7 +416,8 @@ absl::StatusOr<Values> GraphInterpreter::RunOp(const jit::Node& node,
     if (schema != nullptr && is_aten && !schema->returns().empty() &&
         schema->returns()[0].type()->kind() == c10::TypeKind::TensorType) {
       const std::string name = OpName(schema->operator_name());
-      if (FindOpDef(name) == nullptr) context_.AddMissing(name);
+      if (context_.strict && FindOpDef(name) == nullptr)
+        context_.AddMissing(name);
     }
     return Values(num_results, AbstractValue(*unknown));
   }

@@ -49,8 +49,9 @@ absl::Status ImportContext::MissingOps() const {
   for (const auto& [op, where] : missing)
     absl::StrAppend(&text, "\n  ", op, " at ", ToString(where));
   absl::StrAppend(&text,
-                  "\nWrite that part of the model with operators that "
-                  "tp-opt --show-rules lists");
+                  "\nLeave --strict out to run them whole on every rank, or "
+                  "write that part of the model with operators that tp-opt "
+                  "--show-rules lists");
   return absl::UnimplementedError(text);
 }
 

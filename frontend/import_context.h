@@ -41,6 +41,8 @@ struct ImportContext {
   Builder builder;
   AliasTracker aliases;
   bool train = false;  // dropout stays
+  bool strict = false;  // ops without a row are errors
+  std::vector<SymbolValues> example_sizes;  // see ImportedModel
   std::vector<std::string> notes;
   std::map<std::string, Location> missing;
   // 0-dim weights whose content is known.

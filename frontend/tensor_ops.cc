@@ -14,6 +14,7 @@
 #include "frontend/scalar_ops.h"
 #include "frontend/tensor_queries.h"
 #include "frontend/torch_types.h"
+#include "frontend/unknown_op.h"
 #include "frontend/view_ops.h"
 #include "ir/op_def.h"
 #include "ir/status.h"
@@ -293,6 +294,8 @@ Results Emit(const c10::FunctionSchema& schema, Arguments arguments,
   TP_ASSIGN_OR_RETURN(OpCall call, MakeOpCall(schema, arguments, context));
   TP_ASSIGN_OR_RETURN(call, NormalizeView(std::move(call), context));
   if (FindOpDef(call.name) == nullptr) {
+    if (!context.strict)
+      return ImportUnknownOp(schema, call, arguments, context);
     context.AddMissing(call.name);
     return Unknowns(num_returns, call.name + " has no row in the op table");
   }
@@ -312,6 +315,9 @@ Results Emit(const c10::FunctionSchema& schema, Arguments arguments,
   TP_ASSIGN_OR_RETURN(
       Values results,
       TrackResults(*op, aliasing, FirstTensor(arguments), context));
+  if (GivesContiguous(*op, arguments))
+    for (const AbstractValue& result : results)
+      result.as_tensor()->node->contiguous = true;
   if (GivesTensorList(schema))
     return Values{AbstractValue::MakeList(std::move(results))};
   if (results.size() > num_returns) results.resize(num_returns);

@@ -2,6 +2,8 @@
 
 #include <torch/csrc/jit/frontend/source_range.h>
 
+#include <tuple>
+
 #include "llvm/ADT/StringRef.h"
 
 namespace tp {
@@ -35,6 +37,37 @@ std::string ShortFileName(llvm::StringRef file) {
   return file.substr(slash == llvm::StringRef::npos ? 0 : slash + 1).str();
 }
 
+// Tracing keeps the Python stack as the source's text, a "file(line): function"
+// per frame, innermost first. The first frame of the user's own code says more
+// than one of torch's wrappers.
+struct Frame {
+  std::string file;
+  int line = 0;
+};
+
+bool IsTorchFile(llvm::StringRef file) {
+  return file.contains("-packages/torch/");
+}
+
+std::optional<Frame> UserFrame(const torch::jit::SourceRange& range) {
+  if (range.source() == nullptr) return std::nullopt;
+  const std::string text = range.source()->text_str().str();
+  llvm::StringRef rest = text;
+  while (!rest.empty()) {
+    auto [line, after] = rest.split('\n');
+    rest = after;
+    const size_t close = line.find("): ");
+    const size_t open = line.rfind('(', close);
+    int number = 0;
+    if (close == llvm::StringRef::npos || open == llvm::StringRef::npos ||
+        line.slice(open + 1, close).getAsInteger(10, number))
+      return std::nullopt;
+    const llvm::StringRef file = line.take_front(open);
+    if (!IsTorchFile(file)) return Frame{file.str(), number};
+  }
+  return std::nullopt;
+}
+
 }  // namespace
 
 std::optional<DType> FromScalarType(c10::ScalarType type) {
@@ -65,7 +98,14 @@ Location LocationOf(const torch::jit::Node& node, std::string module_path) {
   torch::jit::SourceRange range = node.sourceRange();
   if (auto original = range.findSourceRangeThatGenerated()) range = *original;
   if (auto place = range.file_line_col()) {
-    const auto& [file, line, column] = *place;
+    auto [file, line, column] = *place;
+    if (IsTorchFile(file)) {
+      if (std::optional<Frame> frame = UserFrame(range)) {
+        file = frame->file;
+        line = static_cast<size_t>(frame->line);
+        column = 0;
+      }
+    }
     location.file = ShortFileName(file);
     if (!location.file.empty()) {
       location.line = static_cast<int>(line);

@@ -94,10 +94,12 @@ absl::StatusOr<ImportedModel> Import(const std::string& path,
   Function* function = module->AddFunction("forward");
   ImportContext context(*module, *function);
   context.train = options.train;
+  context.strict = options.strict;
   ImportedModel model;
   TP_ASSIGN_OR_RETURN(std::vector<AbstractValue> arguments,
                       BindInputs(method->function().getSchema(), options,
                                  context, *function, model));
+  context.example_sizes = model.example_sizes;
   WeightTable weights(context, *function, archive->tensors);
   TP_RETURN_IF_ERROR(weights.AddModule(program._ivalue()));
   TP_ASSIGN_OR_RETURN(AbstractValue root,

@@ -47,6 +47,8 @@ struct ImportOptions {
   bool train = false;
   // Whether every size is compiled in.
   bool static_sizes = false;
+  // Whether an op without a row is an error; else every rank runs it whole.
+  bool strict = false;
   Mesh mesh;
   std::string method = "forward";
   // Operators to let through the archive check; see archive_check.h.

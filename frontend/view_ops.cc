@@ -1,6 +1,7 @@
 #include "frontend/view_ops.h"
 
 #include "absl/strings/str_cat.h"
+#include "ir/op_def.h"
 #include "ir/status.h"
 #include "llvm/ADT/StringSwitch.h"
 
@@ -60,6 +61,55 @@ Aliasing AliasingOf(llvm::StringRef base_name, bool annotated) {
       .Cases("aten.meshgrid", "aten.rot90", "aten.cartesian_prod",
              Aliasing::kMaybe)
       .Default(annotated ? Aliasing::kMaybe : Aliasing::kFresh);
+}
+
+namespace {
+
+// One dim has no order to lose: what is made from it is dense.
+bool AllContiguous(llvm::ArrayRef<AbstractValue> arguments) {
+  for (const AbstractValue& argument : arguments) {
+    if (argument.is_tensor() && !argument.as_tensor()->node->contiguous &&
+        argument.as_tensor()->type().ndim() > 1)
+      return false;
+    if (argument.items() != nullptr && !AllContiguous(*argument.items()))
+      return false;
+  }
+  return true;
+}
+
+// These make memory of their own in the order of their result's dims.
+bool AlwaysContiguous(const Op& op) {
+  return llvm::StringSwitch<bool>(op.base_name())
+      .Cases("aten.linear", "aten.mm", "aten.addmm", "aten.bmm",
+             "aten.embedding", true)
+      .Cases("aten.zeros", "aten.ones", "aten.full", "aten.arange",
+             "aten.layer_norm", true)
+      .Default(false);
+}
+
+// Views of a contiguous tensor that are contiguous themselves.
+bool KeepsContiguous(const Op& op) {
+  if (op.Is("aten.select") || op.Is("aten.slice"))
+    return op.IntOr("dim", 0) == 0 && op.IntOr("step", 1) == 1;
+  return op.Is("aten.view") || op.Is("aten.unsqueeze") ||
+         op.Is("aten.squeeze") || op.Is("aten.reshape") ||
+         op.Is("aten.flatten") || op.Is("aten.contiguous") ||
+         op.Is("aten.unflatten") || op.Is("aten.detach");
+}
+
+}  // namespace
+
+bool GivesContiguous(const Op& op, llvm::ArrayRef<AbstractValue> arguments) {
+  if (AlwaysContiguous(op) || op.Is("aten.contiguous"))
+    return true;
+  if (KeepsContiguous(op))
+    return arguments[0].is_tensor() &&
+           arguments[0].as_tensor()->node->contiguous;
+  const OpDef* def = FindOpDef(op);
+  const bool elementwise = def != nullptr && def->rule == "pointwise";
+  return (elementwise || op.Is("aten.softmax") || op.Is("aten.clone") ||
+          op.Is("aten.cat")) &&
+         AllContiguous(arguments);
 }
 
 absl::StatusOr<OpCall> NormalizeView(OpCall call, ImportContext& context) {
@@ -123,6 +173,22 @@ absl::StatusOr<std::vector<AbstractValue>> TrackResults(
   }
   for (int i = 0; i < op.num_results(); ++i) {
     const bool same = op.Is("aten.reshape") || op.Is("aten.flatten");
+    // A copy is needed only where the memory is in another order.
+    if (base != nullptr && base->node->contiguous &&
+        (same || op.Is("aten.contiguous")) &&
+        !(op.result(i)->type() == base->type())) {
+      results.push_back(context.aliases.NewView(
+          base,
+          ViewStep{"aten.view",
+                   {{"size", Attribute::Ints(op.result(i)->type().dims)}}},
+          op.result(i)));
+      continue;
+    }
+    if (base != nullptr && base->node->contiguous &&
+        op.Is("aten.contiguous")) {
+      results.push_back(context.aliases.NewAlias(base));
+      continue;
+    }
     if (aliasing != Aliasing::kMaybe || base == nullptr)
       results.push_back(context.aliases.NewTensor(op.result(i)));
     else if (same && op.result(i)->type() == base->type())

@@ -22,6 +22,10 @@ enum class Aliasing {
 // may share memory with an argument.
 Aliasing AliasingOf(llvm::StringRef base_name, bool annotated);
 
+// Whether all results of `op`, called with these arguments, are contiguous.
+// False where that is not known.
+bool GivesContiguous(const Op& op, llvm::ArrayRef<AbstractValue> arguments);
+
 // Spells an op one way: narrow as slice, expand_as as expand, ...
 absl::StatusOr<OpCall> NormalizeView(OpCall call, ImportContext& context);
 

@@ -53,6 +53,13 @@ absl::Status CheckOp(const Op& op, const Module& module, int axis,
   TP_ASSIGN_OR_RETURN(OpRule rule, RuleOf(op));
   TP_ASSIGN_OR_RETURN(Strategy strategy,
                       DeriveStrategy(op, rule, module, axis, cost));
+  for (int i = 0; i < op.num_results(); ++i) {
+    if (IsExtreme(AxisPlacement(*op.result(i), axis)) &&
+        has_gradient.contains(op.result(i)))
+      return absl::InternalError(absl::StrCat(
+          "no rank knows whether the gradient of result ", i,
+          ", a largest or least value over ranks, is its own: ", Print(op)));
+  }
   for (int i = 0; i < op.num_operands(); ++i) {
     if (op.operand(i) == nullptr) continue;
     const Placement given = AxisPlacement(*op.operand(i), axis);

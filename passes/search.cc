@@ -58,6 +58,7 @@ class Search {
 
   absl::Status Run() {
     TP_ASSIGN_OR_RETURN(candidates_, FindCandidates(module_, function_, axis_));
+    DropExtremesWithGradients();
     AddOps();
     AddWeights();
     AddReshards();
@@ -80,6 +81,19 @@ class Search {
     int op;
     std::vector<int> operands;  // of this op that are the value
   };
+
+  // Where a gradient comes back to a maximum over ranks, only the rank that
+  // holds it may take it, and a rank cannot know whether it does.
+  void DropExtremesWithGradients() {
+    for (OpCandidates& entry : candidates_.ops)
+      llvm::erase_if(entry.strategies, [&](const Strategy& strategy) {
+        for (int i = 0; i < entry.op->num_results(); ++i)
+          if (IsExtreme(strategy.results[i]) &&
+              has_gradient_.contains(entry.op->result(i)))
+            return true;
+        return false;
+      });
+  }
 
   void AddOps() {
     for (const OpCandidates& entry : candidates_.ops) {

@@ -67,6 +67,10 @@ Strategy PartialStrategy(const Op& op, llvm::ArrayRef<int> operands) {
   return strategy;
 }
 
+bool IsExtreme(const Placement& placement) {
+  return placement.is_partial() && placement.reduce() != ReduceKind::kSum;
+}
+
 bool SameStrategy(const Strategy& a, const Strategy& b, int64_t axis_size) {
   for (size_t i = 0; i < a.operands.size(); ++i)
     if (!SameLayout(a.operands[i], b.operands[i], axis_size)) return false;

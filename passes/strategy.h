@@ -32,6 +32,9 @@ Strategy SplitStrategy(const Op& op, const OpRule& rule,
 // `operands` is one of rule.partial.
 Strategy PartialStrategy(const Op& op, llvm::ArrayRef<int> operands);
 
+// Whether a maximum or minimum over the ranks is due.
+bool IsExtreme(const Placement& placement);
+
 // Whether both ask and give the same bytes.
 bool SameStrategy(const Strategy& a, const Strategy& b, int64_t axis_size);
 

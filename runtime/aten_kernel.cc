@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "ir/op_def.h"
 #include "ir/status.h"
 
 namespace tp {
@@ -176,6 +177,10 @@ Names SplitName(llvm::StringRef full) {
 absl::Status CheckReturns(const Op& op, const c10::FunctionSchema& schema,
                           AtenCall& call) {
   const auto& returns = schema.returns();
+  if (FindOpDef(op) == nullptr) {
+    call.flattens = true;
+    return absl::OkStatus();
+  }
   if (returns.size() == 1 && returns[0].type()->kind() == TypeKind::ListType) {
     call.returns_list = true;
     return absl::OkStatus();
@@ -247,8 +252,10 @@ absl::StatusOr<AtenCall> ResolveAten(const Op& op, at::Device device) {
   auto handle =
       c10::Dispatcher::singleton().findSchema({names.name, names.overload});
   if (!handle) {
+    const bool custom = !llvm::StringRef(op.name()).starts_with("aten.");
     return absl::UnimplementedError(absl::StrCat(
-        "LibTorch ", TP_TORCH_VERSION, " has no operator ", op.name()));
+        "LibTorch ", TP_TORCH_VERSION, " has no operator ", op.name(),
+        custom ? "; pass the library that defines it by --load-library" : ""));
   }
   AtenCall call{*handle, {}, false};
   const c10::FunctionSchema& schema = handle->schema();

@@ -41,6 +41,9 @@ struct AtenCall {
   c10::OperatorHandle handle;
   std::vector<AtenArgument> arguments;  // in schema order
   bool returns_list = false;  // one Tensor[] holds all results of the op
+  // Of an op without a row: its results are the tensors in all returns, those
+  // of lists one by one.
+  bool flattens = false;
 };
 
 // Resolves "aten.add.Tensor". Arguments named device get `device`, arguments

@@ -79,6 +79,14 @@ class Binder {
   }
 
   absl::Status BindArguments() {
+    if (instruction_.call->flattens) {
+      for (int i = 0; i < op_.num_results(); ++i) {
+        const TensorType& type = op_.result(i)->type();
+        EmptyValue& result = bound_.expected.emplace_back();
+        result.dtype = type.dtype;
+        TP_ASSIGN_OR_RETURN(result.dims, EvaluateDims(type.dims, symbols_));
+      }
+    }
     const auto& arguments = instruction_.call->arguments;
     bound_.arguments.reserve(arguments.size());
     for (const AtenArgument& argument : arguments) {

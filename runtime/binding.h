@@ -51,6 +51,7 @@ struct BoundInstruction {
   DType dtype = DType::kF32;
   std::vector<EmptyValue> empty;  // one per result, where no kernel runs
   double identity = 0;            // the value of those
+  std::vector<EmptyValue> expected;  // of an op without a row, per result
   int64_t random_number = -1;     // of a random op, among those of the program
   int64_t offset = 0;             // of tp.embedding_shard; a segment's number
   int64_t vocabulary = -1;

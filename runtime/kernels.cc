@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
 #include "ir/status.h"
 #include "runtime/binding.h"
 #include "runtime/packed_linear.h"
@@ -267,8 +268,50 @@ const InPlace* ChooseInPlace(const Frame& frame, const Instruction& i) {
   return nullptr;
 }
 
-absl::Status PopResults(Frame& frame, const Instruction& instruction) {
+// Of an op without a row, whose results the compiler knows by asking it at a
+// few sizes.
+absl::Status PopFlattened(Frame& frame, const BoundInstruction& bound) {
+  std::vector<at::Tensor> results;
+  for (const c10::IValue& value : frame.stack) {
+    if (value.isTensor()) {
+      results.push_back(value.toTensor());
+    } else if (value.isTensorList()) {
+      for (const at::Tensor& tensor : value.toTensorVector())
+        results.push_back(tensor);
+    }
+  }
+  frame.stack.clear();
+  if (results.size() != bound.expected.size()) {
+    return absl::UnimplementedError(
+        absl::StrCat("gives ", results.size(), " tensors, but ",
+                     bound.expected.size(),
+                     " at the sizes it was compiled with"));
+  }
+  for (size_t i = 0; i < results.size(); ++i) {
+    const EmptyValue& expected = bound.expected[i];
+    const at::IntArrayRef dims(expected.dims.data(), expected.dims.size());
+    const at::ScalarType dtype = ScalarTypeOf(expected.dtype);
+    // In f64, an op may still insist on its own dtype.
+    const bool same_dtype =
+        dtype == at::kDouble || results[i].scalar_type() == dtype;
+    if (results[i].sizes() != dims || !same_dtype) {
+      return absl::UnimplementedError(absl::StrCat(
+          "result ", i, " is ", toString(results[i].scalar_type()), "[",
+          absl::StrJoin(results[i].sizes(), ","), "], but from the sizes it "
+          "was compiled with, ", toString(dtype), "[",
+          absl::StrJoin(dims, ","), "] was expected. Compile with these sizes "
+          "as example inputs, or with --static"));
+    }
+    const int reg = bound.instruction->results[i];
+    if (reg >= 0) frame.registers[reg] = std::move(results[i]);
+  }
+  return absl::OkStatus();
+}
+
+absl::Status PopResults(Frame& frame, const BoundInstruction& bound) {
+  const Instruction& instruction = *bound.instruction;
   c10::Stack& stack = frame.stack;
+  if (instruction.call->flattens) return PopFlattened(frame, bound);
   if (instruction.call->returns_list) {
     c10::List<at::Tensor> list = stack[0].toTensorList();
     if (list.size() != instruction.results.size()) {
@@ -403,7 +446,7 @@ absl::Status RunAten(Frame& frame, const BoundInstruction& bound) {
     if (in_place->operand == 1) std::swap(stack[0], stack[1]);
     in_place->handle.callBoxed(stack);
   }
-  return PopResults(frame, instruction);
+  return PopResults(frame, bound);
 }
 
 Kernel TpKernel(InstructionKind kind) {

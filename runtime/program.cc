@@ -212,7 +212,10 @@ class ProgramBuilder {
       instruction.operands.push_back(operand);
     }
     TP_RETURN_IF_ERROR(SetKernel(op, instruction));
-    instruction.hoisted = fixed && !IsCollective(instruction.kind) &&
+    // An op that nobody described may do something else each time.
+    const bool unknown = instruction.call && instruction.call->flattens;
+    instruction.hoisted = fixed && !unknown &&
+                          !IsCollective(instruction.kind) &&
                           !IsBoundary(instruction.kind) &&
                           !HasTrait(op, kRandom);
     for (int i = 0; i < op.num_results(); ++i) {

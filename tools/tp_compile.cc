@@ -23,8 +23,10 @@
 #include "llvm/ADT/STLExtras.h"
 #include "passes/pass.h"
 #include "passes/plan_summary.h"
+#include "passes/unknown_ops.h"
 #include "tools/command_line.h"
 #include "tools/interrupt.h"
+#include "tools/load_library.h"
 
 namespace tp {
 namespace {
@@ -57,7 +59,12 @@ Splits a TorchScript model over N ranks and writes a package that tp-run runs.
   --weights PATH     weights by original name from safetensors instead of the
                      archive's: one file, or a HuggingFace folder
   --method NAME      the method to compile (default forward)
-  --allow-op NAME    lets an operator through the archive check
+  --allow-op NAME    lets an operator through the archive check (lib::op, or
+                     lib::* for all of a library)
+  --load-library F   loads a shared library of operators first; tp-run needs it
+                     too
+  --strict           an op without a row in the op table is an error; else every
+                     rank runs it whole, with a warning
   -o DIR             the package; replaced whole if it is one already
   --plan-only        prints the plan and writes nothing
   --json             prints the plan as JSON
@@ -78,6 +85,7 @@ struct Options {
   std::vector<std::string> arguments;
   std::vector<std::string> dynamic;
   std::vector<std::string> allow_ops;
+  std::vector<std::string> libraries;
   std::string mesh;
   std::string config;
   std::string weights;
@@ -92,6 +100,7 @@ struct Options {
   LossOptions loss;
   int shift = 0;
   bool static_sizes = false;
+  bool strict = false;
   bool plan_only = false;
   bool json = false;
   bool verbose = false;
@@ -144,6 +153,8 @@ absl::Status ParseOptions(int argc, char** argv, Options& options) {
   line.Strings("--arg", &options.arguments);
   line.Strings("--dynamic", &options.dynamic);
   line.Strings("--allow-op", &options.allow_ops);
+  line.Strings("--load-library", &options.libraries);
+  line.Switch("--strict", &options.strict);
   line.String("--mesh", &options.mesh);
   line.String("--tp", &tp);
   line.String("--config", &options.config);
@@ -211,6 +222,9 @@ class Progress {
   }
   void Note(const std::string& text) const {
     if (!options_.quiet) std::cerr << "note: " << text << "\n";
+  }
+  void Warn(const std::string& text) const {
+    if (!options_.quiet) std::cerr << "warning: " << text << "\n";
   }
 
  private:
@@ -291,6 +305,7 @@ absl::StatusOr<ImportOptions> MakeImportOptions(Options& options) {
   import.dynamic = options.dynamic;
   import.train = options.train;
   import.static_sizes = options.static_sizes;
+  import.strict = options.strict;
   import.method = options.method;
   import.allow_ops = options.allow_ops;
   import.mesh = options.ranks;
@@ -343,6 +358,7 @@ absl::Status Compile(Options& options, UnfinishedPackage& unfinished) {
   Progress progress(options);
   if (!options.plan_only && options.stop_after.empty())
     TP_RETURN_IF_ERROR(CheckPackageTarget(options.output));
+  TP_RETURN_IF_ERROR(LoadLibraries(options.libraries));
   progress.Step("import");
   TP_ASSIGN_OR_RETURN(ImportOptions import, MakeImportOptions(options));
   TP_ASSIGN_OR_RETURN(ImportedModel model,
@@ -382,7 +398,12 @@ absl::Status Compile(Options& options, UnfinishedPackage& unfinished) {
   package.torch_version = TP_TORCH_VERSION;
   package.notes = NotesOf(summary, model);
   package.arguments = model.arguments;
+  package.libraries = LibraryNames(options.libraries);
   for (const std::string& note : package.notes) progress.Note(note);
+  for (const std::string& warning : UnknownOpWarnings(*model.module)) {
+    progress.Warn(warning);
+    package.notes.push_back(warning);
+  }
   if (!options.plan_only) {
     progress.Step("rank programs");
     TP_ASSIGN_OR_RETURN(std::vector<std::unique_ptr<Module>> programs,

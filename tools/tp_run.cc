@@ -28,6 +28,7 @@
 #include "runtime/tensor_io.h"
 #include "tools/command_line.h"
 #include "tools/compare_outputs.h"
+#include "tools/load_library.h"
 #include "tools/tp_run_grads.h"
 #include "tools/tp_run_train.h"
 
@@ -70,6 +71,8 @@ Runs the package DIR that tp-compile wrote, one thread per rank.
   --devices LIST       cpu for each rank: cpu,cpu
   --comm threads       how ranks talk
   --seed S             of random ops
+  --load-library FILE  loads a shared library of operators that the package
+                       was compiled with
   --no-verify-hash     trusts the weight files: starts faster
   -q                   prints errors only
   --help  --version
@@ -83,6 +86,7 @@ struct Options {
   std::string inputs;
   std::string outputs;
   std::vector<std::string> arguments;
+  std::vector<std::string> libraries;
   std::string verify;
   std::string verify_dtype = "model";
   std::string expect;
@@ -112,6 +116,7 @@ absl::Status ParseOptions(int argc, char** argv, Options& options) {
   line.String("--outputs", &options.outputs);
   line.String("--weights", &options.session.weights);
   line.Strings("--arg", &options.arguments);
+  line.Strings("--load-library", &options.libraries);
   line.String("--verify", &options.verify);
   line.String("--verify-dtype", &options.verify_dtype);
   line.String("--expect", &options.expect);
@@ -313,11 +318,12 @@ absl::StatusOr<bool> CompareWithFile(const Options& options,
 }
 
 absl::StatusOr<bool> CompareWithModel(
-    const Options& options, const NamedTensors& inputs,
-    llvm::ArrayRef<ModelArgument> model_arguments, const NamedTensors& state,
-    const Results& results) {
+    const Options& options, const PackageManifest& manifest,
+    const NamedTensors& inputs, llvm::ArrayRef<ModelArgument> model_arguments,
+    const NamedTensors& state, const Results& results) {
 #ifdef TP_HAS_REFERENCE_MODEL
   ReferenceOptions reference;
+  reference.allow_ops = CustomNamespaces(manifest);
   reference.f64 = options.session.f64;
   reference.arguments = CompiledIn(model_arguments);
   TP_ASSIGN_OR_RETURN(std::unique_ptr<ReferenceModel> model,
@@ -356,6 +362,7 @@ absl::StatusOr<bool> CompareWithModel(
   }
   return Report(options, results, expected, "the unsharded model");
 #else
+  static_cast<void>(manifest);
   static_cast<void>(inputs);
   static_cast<void>(model_arguments);
   static_cast<void>(state);
@@ -425,8 +432,10 @@ absl::Status Bench(const Options& options, Session& session,
   return absl::OkStatus();
 }
 
-absl::StatusOr<ExitCode> RunGrads(const Options& options) {
+absl::StatusOr<ExitCode> RunGrads(const Options& options,
+                                  const PackageManifest& manifest) {
   GradientsRequest request;
+  request.allow_ops = CustomNamespaces(manifest);
   request.package = options.package;
   request.model = options.verify;
   request.output = options.grads_file;
@@ -437,8 +446,6 @@ absl::StatusOr<ExitCode> RunGrads(const Options& options) {
   request.session.group = options.session.group;
   request.session.f64 = options.session.f64;
   request.session.output_rank = options.session.output_rank;
-  TP_ASSIGN_OR_RETURN(PackageManifest manifest,
-                      PackageManifest::Read(options.package));
   for (const std::string& argument : options.arguments) {
     const Argument parts = absl::StrSplit(argument, absl::MaxSplits('=', 1));
     TP_ASSIGN_OR_RETURN(
@@ -458,12 +465,14 @@ absl::StatusOr<ExitCode> RunGrads(const Options& options) {
 
 absl::StatusOr<ExitCode> Run(const Options& options) {
   if (options.seed != 0) at::manual_seed(options.seed);
-  if (options.grads) return RunGrads(options);
+  TP_RETURN_IF_ERROR(LoadLibraries(options.libraries));
+  TP_ASSIGN_OR_RETURN(PackageManifest manifest,
+                      PackageManifest::Read(options.package));
+  TP_RETURN_IF_ERROR(CheckOperators(manifest));
+  if (options.grads) return RunGrads(options, manifest);
   TP_ASSIGN_OR_RETURN(std::unique_ptr<Session> session,
                       Session::Open(options.package, options.session));
   TP_RETURN_IF_ERROR(CheckDevices(options, session->num_ranks()));
-  TP_ASSIGN_OR_RETURN(PackageManifest manifest,
-                      PackageManifest::Read(options.package));
   const std::vector<ModelArgument> arguments = manifest.Arguments();
   TP_ASSIGN_OR_RETURN(NamedTensors given,
                       GatherInputs(options, session->inputs(), arguments));
@@ -488,8 +497,9 @@ absl::StatusOr<ExitCode> Run(const Options& options) {
   results.insert(results.end(), state.begin(), state.end());
   bool passed = true;
   if (!options.verify.empty()) {
-    TP_ASSIGN_OR_RETURN(
-        passed, CompareWithModel(options, given, arguments, before, results));
+    TP_ASSIGN_OR_RETURN(passed,
+                        CompareWithModel(options, manifest, given, arguments,
+                                         before, results));
   }
   if (!options.expect.empty()) {
     TP_ASSIGN_OR_RETURN(bool good, CompareWithFile(options, results));

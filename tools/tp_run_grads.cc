@@ -129,13 +129,14 @@ absl::StatusOr<bool> CompareGradients(const GradientsRequest& request,
   ReferenceOptions options;
   options.f64 = request.session.f64;
   options.arguments = CompiledIn(arguments);
+  options.allow_ops = request.allow_ops;
   TP_ASSIGN_OR_RETURN(std::unique_ptr<ReferenceModel> model,
                       ReferenceModel::Load(request.model, options));
   TP_ASSIGN_OR_RETURN(ReferenceGradients reference,
                       model->RunWithGradients(inputs));
   Comparison comparison(
       request, reference.gradients, [&]() -> absl::StatusOr<NamedTensors> {
-        ReferenceOptions exact;
+        ReferenceOptions exact = options;
         exact.f64 = true;
         TP_ASSIGN_OR_RETURN(std::unique_ptr<ReferenceModel> in_f64,
                             ReferenceModel::Load(request.model, exact));

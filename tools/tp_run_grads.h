@@ -3,6 +3,7 @@
 #define TP_TOOLS_TP_RUN_GRADS_H_
 
 #include <string>
+#include <vector>
 
 #include "absl/status/statusor.h"
 #include "runtime/train/train_session.h"
@@ -13,6 +14,7 @@ struct GradientsRequest {
   std::string package;
   std::string model;   // to compare with; empty: nothing is compared
   std::string output;  // safetensors; empty: nothing is written
+  std::vector<std::string> allow_ops;  // custom operators of the model
   double tolerance = 0;  // relative; 0: by dtype
   bool quiet = false;
   TrainOptions session;

@@ -1,5 +1,6 @@
 // einsum: each letter is a factor, and one that is not in the result is
 // summed away. tensordot: the same with dims in place of letters.
+#include <algorithm>
 #include <map>
 
 #include "absl/strings/ascii.h"
@@ -9,10 +10,30 @@
 namespace tp {
 namespace {
 
+// A letter per dim. The dims of an ellipsis, aligned to the right, have the
+// characters 1, 2, ..., which sort before letters.
 struct Equation {
   std::vector<std::string> inputs;
   std::string output;
 };
+
+constexpr llvm::StringLiteral kEllipsis = "...";
+
+// Of an operand that is written as `subscripts`: the dims of its ellipsis, 0
+// without one.
+int EllipsisDims(llvm::StringRef subscripts, int ndim) {
+  if (!subscripts.contains(kEllipsis)) return 0;
+  return ndim - static_cast<int>(subscripts.size() - kEllipsis.size());
+}
+
+std::string ExpandEllipsis(llvm::StringRef subscripts, int dims, int widest) {
+  const size_t at = subscripts.find(kEllipsis);
+  if (at == llvm::StringRef::npos) return subscripts.str();
+  std::string text = subscripts.take_front(at).str();
+  for (int i = widest - dims; i < widest; ++i)
+    text += static_cast<char>(1 + i);
+  return text + subscripts.drop_front(at + kEllipsis.size()).str();
+}
 
 absl::StatusOr<Equation> ParseEquation(const Op& op) {
   const Attribute* attribute = op.attribute("equation");
@@ -23,35 +44,43 @@ absl::StatusOr<Equation> ParseEquation(const Op& op) {
   for (char c : attribute->as_string()) {
     if (c != ' ') text += c;
   }
-  Equation equation;
-  std::string inputs = text.substr(0, text.find("->"));
-  bool has_output = text.find("->") != std::string::npos;
-  std::string current;
-  std::map<char, int> count;
-  for (char c : inputs) {
-    if (c == ',') {
-      equation.inputs.push_back(current);
-      current.clear();
-    } else if (absl::ascii_isalpha(c)) {
-      current += c;
-      ++count[c];
-    } else {
-      return OpUnsupported(op,
-                           "only letters, ',' and '->' are supported in "
-                           "an einsum equation, not '" +
-                               text + "'");
-    }
-  }
-  equation.inputs.push_back(current);
-  if (has_output) {
-    equation.output = text.substr(text.find("->") + 2);
-  } else {
-    for (auto [letter, uses] : count) {
-      if (uses == 1) equation.output += letter;
-    }
-  }
-  if (static_cast<int>(equation.inputs.size()) != op.num_operands()) {
+  const auto [inputs, output] = llvm::StringRef(text).split("->");
+  const bool has_output = llvm::StringRef(text).contains("->");
+  llvm::SmallVector<llvm::StringRef, 4> subscripts;
+  inputs.split(subscripts, ',');
+  if (static_cast<int>(subscripts.size()) != op.num_operands()) {
     return OpError(op, "the equation is for another number of operands");
+  }
+  int widest = 0;
+  for (int i = 0; i < op.num_operands(); ++i) {
+    TP_ASSIGN_OR_RETURN(TensorType type, TypeOf(op, i));
+    widest = std::max(widest, EllipsisDims(subscripts[i], type.ndim()));
+  }
+  Equation equation;
+  std::map<char, int> count;
+  for (int i = 0; i < op.num_operands(); ++i) {
+    const int dims =
+        EllipsisDims(subscripts[i], op.operand(i)->type().ndim());
+    if (dims < 0) return OpError(op, "an operand has too few dims");
+    equation.inputs.push_back(ExpandEllipsis(subscripts[i], dims, widest));
+    for (char c : equation.inputs.back()) {
+      if (!absl::ascii_isalpha(c) && !(c >= 1 && c <= widest)) {
+        return OpUnsupported(op,
+                             "only letters, ',', '...' and '->' are supported "
+                             "in an einsum equation, not '" +
+                                 text + "'");
+      }
+      ++count[c];
+    }
+  }
+  if (has_output) {
+    equation.output = ExpandEllipsis(output, widest, widest);
+  } else {
+    for (int i = 0; i < widest; ++i)
+      equation.output += static_cast<char>(1 + i);
+    for (auto [letter, uses] : count) {
+      if (uses == 1 && absl::ascii_isalpha(letter)) equation.output += letter;
+    }
   }
   std::map<char, int> in_output;
   for (char c : equation.output) {
@@ -60,9 +89,8 @@ absl::StatusOr<Equation> ParseEquation(const Op& op) {
     }
   }
   for (int i = 0; i < op.num_operands(); ++i) {
-    const TensorType* type = TypeOrNull(op, i);
-    if (type == nullptr ||
-        type->ndim() != static_cast<int>(equation.inputs[i].size())) {
+    if (op.operand(i)->type().ndim() !=
+        static_cast<int>(equation.inputs[i].size())) {
       return OpError(op, "operand " + std::to_string(i) +
                              " has other dims than the equation '" + text +
                              "' says");

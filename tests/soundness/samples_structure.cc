@@ -27,6 +27,8 @@ aten.ger(f64[N], f64[3])
 aten.einsum([f64[N,7,10], f64[3,10]]) {equation = "bsk,nk->bsn"}
 aten.einsum([f64[N,8,7,10], f64[N,8,3,10]]) {equation = "bhqd,bhkd->bhqk"}
 aten.einsum([f64[N,7]]) {equation = "ij->ji"}
+aten.einsum([f64[N,7,10], f64[3,10]]) {equation = "...d,kd->...k"}
+aten.einsum([f64[N,4,5], f64[3,N,5,4]]) {equation = "...ij,...ji"}
 aten.einsum([f64[N,7]]) {equation = "ij->j"}
 aten.einsum([f64[N,3], f64[3,4], f64[4,5]]) {equation = "ij,jk,kl->il"}
 aten.einsum([f64[N,3,1], f64[1,3,4]]) {equation = "ijk,ijk->ik"}

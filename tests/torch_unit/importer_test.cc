@@ -472,7 +472,9 @@ def forward(self, x: Tensor):
   ExpectSameAsTorch(good, {inputs});
 }
 
-TEST(ImportOpsTest, AllUnknownOperatorsAreNamedAtOnce) {
+TEST(ImportOpsTest, StrictNamesAllUnknownOperatorsAtOnce) {
+  ImportOptions strict;
+  strict.strict = true;
   const absl::Status status = Import(Script(R"(
 def forward(self, x: Tensor):
     y = torch.pdist(x)
@@ -480,12 +482,45 @@ def forward(self, x: Tensor):
     z = torch.matrix_exp(y) + 1
     return torch.trapz(z)
 )"),
-                                     {{{"x", at::ones({3, 3})}}})
+                                     {{{"x", at::ones({3, 3})}}}, strict)
                                   .status();
   EXPECT_EQ(status.code(), absl::StatusCode::kUnimplemented);
   EXPECT_THAT(status.ToString(),
               AllOf(HasSubstr("aten.pdist"), HasSubstr("matrix_exp"),
                     HasSubstr("aten.trapz")));
+}
+
+TEST(ImportOpsTest, UnknownOperatorsRunWhole) {
+  const std::vector<NamedTensors> examples = {{{"x", at::randn({2, 5, 5})}},
+                                              {{"x", at::randn({3, 7, 7})}}};
+  ExpectSameAsTorch(Script(R"(
+def forward(self, x: Tensor):
+    y = torch.matrix_exp(x * 0.1)
+    return y, torch.trapz(y), torch.cov(x[0]), torch.cartesian_prod(x[0, 0])
+)"),
+                    examples);
+  auto model = Import(Script(R"(
+def forward(self, x: Tensor):
+    return torch.combinations(x, 2)
+)"),
+                      {{{"x", at::randn({5})}}, {{"x", at::randn({7})}}});
+  // No simple expression gives n * (n - 1) / 2: the size is fixed, and the
+  // second example does not have it.
+  EXPECT_EQ(model.status().code(), absl::StatusCode::kFailedPrecondition)
+      << model.status();
+  EXPECT_THAT(model.status().ToString(), HasSubstr("aten::combinations"));
+}
+
+TEST(ImportOpsTest, UnknownOperatorsThatCannotRunWholeAreRefused) {
+  for (const char* op :
+       {"torch.poisson(x)", "torch.unique_consecutive(x)[0]"}) {
+    auto model =
+        Import(Script(absl::StrCat("def forward(self, x: Tensor):\n    return ",
+                                   op)),
+               {{{"x", at::rand({4})}}});
+    EXPECT_EQ(model.status().code(), absl::StatusCode::kUnimplemented) << op;
+    EXPECT_THAT(model.status().ToString(), HasSubstr("no row")) << op;
+  }
 }
 
 TEST(ImportOpsTest, TrainingModeIsRefusedAndEvaluationLeavesNoTrace) {

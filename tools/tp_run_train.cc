@@ -13,12 +13,14 @@
 #include "absl/strings/str_format.h"
 #include "absl/strings/str_split.h"
 #include "ir/file_digest.h"
+#include "ir/package_manifest.h"
 #include "ir/status.h"
 #include "runtime/train/batches.h"
 #include "runtime/train/checkpoint.h"
 #include "runtime/train/loss_plot.h"
 #include "runtime/train/trainer.h"
 #include "tools/command_line.h"
+#include "tools/load_library.h"
 
 namespace tp {
 namespace {
@@ -67,6 +69,7 @@ Optimizer:
   --metrics FILE.jsonl   a line per step
   --plot FILE.svg        the losses of this run, drawn at the end
   --log-every N          steps between lines on the screen (default 1)
+  --load-library FILE    operators that the package was compiled with
   --threads N  --timeout 60s  --no-verify-hash  -q  --help
 
 Exit codes: 0 ok, 1 run error, 2 usage, 3 bad input, 4 unsupported, 6 rank
@@ -79,6 +82,7 @@ struct Options {
   TrainerOptions trainer;
   BatchOptions data;
   std::vector<std::string> eval_data;
+  std::vector<std::string> libraries;
   std::string metrics;
   std::string plot;
   std::string export_to;
@@ -200,6 +204,7 @@ absl::Status ParseOptions(int argc, char** argv, Options& options) {
   line.Int("--threads", &options.session.group.threads);
   line.Duration("--timeout", &options.session.group.timeout);
   line.Switch("--no-verify-hash", &options.no_verify_hash);
+  line.Strings("--load-library", &options.libraries);
   line.Switch("-q", &options.quiet);
   TP_RETURN_IF_ERROR(line.ParseCommon(argc, argv, "package folder",
                                       /*required=*/true, options.common));
@@ -213,6 +218,10 @@ class Training {
   explicit Training(const Options& options) : options_(options) {}
 
   absl::Status Run() {
+    TP_RETURN_IF_ERROR(LoadLibraries(options_.libraries));
+    TP_ASSIGN_OR_RETURN(PackageManifest manifest,
+                        PackageManifest::Read(options_.package));
+    TP_RETURN_IF_ERROR(CheckOperators(manifest));
     TP_ASSIGN_OR_RETURN(session_,
                         TrainSession::Open(options_.package, options_.session));
     TP_ASSIGN_OR_RETURN(batches_, Batches::Open(DataOptions()));

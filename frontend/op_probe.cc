@@ -78,8 +78,7 @@ class Prober {
     if (elements_ > kMaxElements)
       return absl::UnimplementedError(
           "its arguments are too large for a trial run");
-    return at::full(dims, kind_ == ProbeKind::kOnes ? 1 : 0,
-                    at::dtype(dtype));
+    return at::full(dims, kind_ == ProbeKind::kOnes ? 1 : 0, at::dtype(dtype));
   }
 
   absl::StatusOr<c10::IValue> ConvertList(const AbstractValue& value,

@@ -83,10 +83,10 @@ class ResultTypes {
     for (const auto& symbol : symbols_)
       TP_RETURN_IF_ERROR(
           context_
-              .Concrete(SymExpr::Symbol(symbol.first()),
-                        absl::StrCat("the sizes of what ",
-                                     toString(handle_.operator_name()),
-                                     " gives"))
+              .Concrete(
+                  SymExpr::Symbol(symbol.first()),
+                  absl::StrCat("the sizes of what ",
+                               toString(handle_.operator_name()), " gives"))
               .status());
     samples_.resize(1);
     symbols_.clear();
@@ -276,13 +276,13 @@ absl::StatusOr<std::vector<AbstractValue>> ImportUnknownOp(
   auto types = ResultTypes(*handle, arguments, context).Find();
   if (!types.ok())
     return absl::IsUnimplemented(types.status())
-               ? Refuse(call.name,
-                        std::string(types.status().message()), context)
+               ? Refuse(call.name, std::string(types.status().message()),
+                        context)
                : types.status();
   std::vector<TensorType> flat;
-  for (const auto& list : *types) flat.insert(flat.end(), list.begin(), list.end());
-  if (flat.empty())
-    return Refuse(call.name, "it gives no tensor", context);
+  for (const auto& list : *types)
+    flat.insert(flat.end(), list.begin(), list.end());
+  if (flat.empty()) return Refuse(call.name, "it gives no tensor", context);
   Op* op = context.builder.CreateTyped(call.name, call.operands,
                                        call.attributes, flat);
   bool shares = false;

@@ -100,8 +100,7 @@ bool KeepsContiguous(const Op& op) {
 }  // namespace
 
 bool GivesContiguous(const Op& op, llvm::ArrayRef<AbstractValue> arguments) {
-  if (AlwaysContiguous(op) || op.Is("aten.contiguous"))
-    return true;
+  if (AlwaysContiguous(op) || op.Is("aten.contiguous")) return true;
   if (KeepsContiguous(op))
     return arguments[0].is_tensor() &&
            arguments[0].as_tensor()->node->contiguous;
@@ -184,8 +183,7 @@ absl::StatusOr<std::vector<AbstractValue>> TrackResults(
           op.result(i)));
       continue;
     }
-    if (base != nullptr && base->node->contiguous &&
-        op.Is("aten.contiguous")) {
+    if (base != nullptr && base->node->contiguous && op.Is("aten.contiguous")) {
       results.push_back(context.aliases.NewAlias(base));
       continue;
     }

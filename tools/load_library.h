@@ -96,7 +96,8 @@ inline absl::Status CheckOperators(const PackageManifest& manifest) {
   if (missing.empty()) return absl::OkStatus();
   return absl::UnimplementedError(absl::StrCat(
       manifest.directory(), " needs operators that LibTorch does not have (",
-      absl::StrJoin(missing, ", "), "); pass --load-library with the library "
+      absl::StrJoin(missing, ", "),
+      "); pass --load-library with the library "
       "that defines them, at compile time ",
       absl::StrJoin(ManifestStrings(manifest, "libraries"), ", ")));
 }

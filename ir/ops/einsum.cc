@@ -30,8 +30,7 @@ std::string ExpandEllipsis(llvm::StringRef subscripts, int dims, int widest) {
   const size_t at = subscripts.find(kEllipsis);
   if (at == llvm::StringRef::npos) return subscripts.str();
   std::string text = subscripts.take_front(at).str();
-  for (int i = widest - dims; i < widest; ++i)
-    text += static_cast<char>(1 + i);
+  for (int i = widest - dims; i < widest; ++i) text += static_cast<char>(1 + i);
   return text + subscripts.drop_front(at + kEllipsis.size()).str();
 }
 
@@ -59,8 +58,7 @@ absl::StatusOr<Equation> ParseEquation(const Op& op) {
   Equation equation;
   std::map<char, int> count;
   for (int i = 0; i < op.num_operands(); ++i) {
-    const int dims =
-        EllipsisDims(subscripts[i], op.operand(i)->type().ndim());
+    const int dims = EllipsisDims(subscripts[i], op.operand(i)->type().ndim());
     if (dims < 0) return OpError(op, "an operand has too few dims");
     equation.inputs.push_back(ExpandEllipsis(subscripts[i], dims, widest));
     for (char c : equation.inputs.back()) {

@@ -20,18 +20,16 @@ class SquashFunction : public torch::autograd::Function<SquashFunction> {
   static Tensor forward(torch::autograd::AutogradContext* context,
                         const Tensor& x, double scale) {
     at::AutoDispatchBelowADInplaceOrView below;
-    static const auto op =
-        c10::Dispatcher::singleton()
-            .findSchemaOrThrow("tptest::squash", "")
-            .typed<Tensor(const Tensor&, double)>();
+    static const auto op = c10::Dispatcher::singleton()
+                               .findSchemaOrThrow("tptest::squash", "")
+                               .typed<Tensor(const Tensor&, double)>();
     Tensor y = op.call(x, scale);
     context->save_for_backward({y});
     context->saved_data["scale"] = scale;
     return y;
   }
-  static std::vector<Tensor> backward(
-      torch::autograd::AutogradContext* context,
-      std::vector<Tensor> gradients) {
+  static std::vector<Tensor> backward(torch::autograd::AutogradContext* context,
+                                      std::vector<Tensor> gradients) {
     const Tensor y = context->get_saved_variables()[0];
     const double scale = context->saved_data["scale"].toDouble();
     return {gradients[0] * (-(y * y) + 1) * scale, Tensor()};
@@ -63,7 +61,9 @@ Tensor AddOne(const Tensor& x) { return at::add(x, at::Scalar(1)); }
 Tensor& OnlyInPlace(Tensor& x) { return x.mul_(2); }
 
 Tensor Noise(const Tensor& x) { return at::rand_like(x); }
-Tensor Positive(const Tensor& x) { return x.masked_select(at::gt(x, at::Scalar(0))); }
+Tensor Positive(const Tensor& x) {
+  return x.masked_select(at::gt(x, at::Scalar(0)));
+}
 
 }  // namespace
 

@@ -522,6 +522,11 @@ def made(s):
     return x and s.add("{} = " + op.format(x.name) + " + 0", [x])
 
 
+def _share_memory(x, y):
+    return any(a.untyped_storage().data_ptr() == b.untyped_storage().data_ptr()
+               for a, b in zip(x.tensors, y.tensors))
+
+
 def write(s):
     """An in-place op on a variable that is no input, weight or view of one."""
     x = s.pick(lambda v: v.ndim >= 1 and s.may_write(v))
@@ -534,8 +539,9 @@ def write(s):
     at = ":, " * d + s.rng.choice([f"{s.rng.randrange(size)}",
                                    f":{s.rng.randrange(1, size + 1)}",
                                    f"-{s.rng.randrange(1, size + 1)}:", "::2"])
+    # What PyTorch gives when it reads what it is writing is anyone's guess.
     y = s.pick(lambda v: v is not x and _broadcasts(x, v) and
-               v.ndim <= x.ndim)
+               v.ndim <= x.ndim and not _share_memory(x, v))
     kinds = ["{}.add_(0.5)", "{}.mul_(0.7)", "{}.clamp_(-1, 1)", "{}.tanh_()",
              f"{{}}[{at}] = 0.25", f"{{}}[{at}] *= 2", f"{{}}[{at}].add_(1)",
              "{}.sub_(0.1).mul_(2)", f"{{}}.select({d}, 0).zero_()",

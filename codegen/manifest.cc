@@ -44,6 +44,9 @@ Object EntryJson(const Function& function) {
     }
     Object output = TensorJson("output_" + std::to_string(index++), type);
     if (info.argument >= 0) output["becomes"] = std::move(becomes);
+    if (info.feeds())
+      output["feeds"] =
+          Object{{"entry", info.feeds_function}, {"input", info.feeds_input}};
     outputs.push_back(std::move(output));
   }
   Object entry{{"name", function.name()},
@@ -114,8 +117,12 @@ std::string ManifestJson(const Module& planned, const ManifestInfo& info) {
   for (const MeshAxis& axis : planned.mesh().axes())
     mesh.push_back(Object{{"name", axis.name}, {"size", axis.size}});
   Array entries;
-  for (const auto& function : planned.functions())
-    entries.push_back(EntryJson(*function));
+  for (size_t i = 0; i < planned.functions().size(); ++i) {
+    Object entry = EntryJson(*planned.functions()[i]);
+    if (info.arguments.size() > 1 && i < info.arguments.size())
+      entry["arguments"] = ArgumentsJson(info.arguments[i]);
+    entries.push_back(std::move(entry));
+  }
   Object files;
   for (const PackageFile& file : info.files) {
     Object entry{{"sha256", file.sha256}, {"bytes", file.bytes}};
@@ -131,7 +138,9 @@ std::string ManifestJson(const Module& planned, const ManifestInfo& info) {
               {"model", info.model},
               {"mesh", std::move(mesh)},
               {"entries", std::move(entries)},
-              {"arguments", ArgumentsJson(info.arguments)},
+              {"arguments", ArgumentsJson(info.arguments.empty()
+                                              ? std::vector<ModelArgument>()
+                                              : info.arguments[0])},
               {"symbols", SymbolsJson(planned.assumptions())},
               {"guards", GuardsJson(planned.assumptions())},
               {"files", std::move(files)},
@@ -143,6 +152,7 @@ std::string ManifestJson(const Module& planned, const ManifestInfo& info) {
     root["operators"] = std::move(operators);
     root["libraries"] = Strings(info.libraries);
   }
+  if (info.generate) root["generate"] = info.generate->ToJson();
   std::string text;
   llvm::raw_string_ostream stream(text);
   stream << llvm::formatv("{0:2}", llvm::json::Value(std::move(root))) << "\n";

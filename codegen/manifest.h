@@ -2,9 +2,11 @@
 #ifndef TP_CODEGEN_MANIFEST_H_
 #define TP_CODEGEN_MANIFEST_H_
 
+#include <optional>
 #include <string>
 #include <vector>
 
+#include "ir/generate_info.h"
 #include "ir/model_argument.h"
 #include "ir/module.h"
 
@@ -26,8 +28,10 @@ struct ManifestInfo {
   std::vector<PackageFile> files;
   std::vector<int64_t> rank_weight_bytes;  // one per rank
   std::vector<std::string> notes;
-  std::vector<ModelArgument> arguments;
   std::vector<std::string> libraries;  // file names, of operators
+  // Of the model, by function.
+  std::vector<std::vector<ModelArgument>> arguments;
+  std::optional<GenerateInfo> generate;
 };
 
 // Deterministic: no times, no absolute paths.

@@ -56,9 +56,9 @@ absl::Status AddRank(const fs::path& folder, int64_t rank,
   TP_RETURN_IF_ERROR(AddText(folder, absl::StrCat("rank", rank, ".tpir"),
                              Print(program), info));
   const std::string name = absl::StrCat("rank", rank, ".safetensors");
-  TP_ASSIGN_OR_RETURN(RankWeights written,
-                      WriteRankWeights(planned, *planned.functions()[0], rank,
-                                       weights, (folder / name).string()));
+  TP_ASSIGN_OR_RETURN(
+      RankWeights written,
+      WriteRankWeights(planned, rank, weights, (folder / name).string()));
   info.rank_weight_bytes.push_back(written.tensor_bytes);
   info.files.push_back(
       {name, written.sha256, written.checksum, written.file_bytes});
@@ -76,6 +76,7 @@ absl::Status WriteInto(UnfinishedPackage& folder, const Module& planned,
   info.notes = options.notes;
   info.arguments = options.arguments;
   info.libraries = options.libraries;
+  info.generate = options.generate;
   std::vector<const Module*> modules;
   for (const auto& program : programs) modules.push_back(program.get());
   TP_ASSIGN_OR_RETURN(info.schedule_sha256, HashSchedules(modules));

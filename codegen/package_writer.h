@@ -5,11 +5,13 @@
 
 #include <functional>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
 #include "absl/status/status.h"
 #include "codegen/unfinished_package.h"
+#include "ir/generate_info.h"
 #include "ir/model_argument.h"
 #include "ir/module.h"
 #include "ir/weight_source.h"
@@ -20,8 +22,10 @@ struct PackageOptions {
   std::string model;          // file name of the source, for messages
   std::string torch_version;  // LibTorch that read the model
   std::vector<std::string> notes;
-  std::vector<ModelArgument> arguments;
   std::vector<std::string> libraries;  // file names, of custom operators
+  // Of the model, by function.
+  std::vector<std::vector<ModelArgument>> arguments;
+  std::optional<GenerateInfo> generate;
   // Called before each rank's weights are written; may be empty.
   std::function<void(int64_t rank, int64_t num_ranks)> progress;
   // Where the package is while it is written, for a caller that may have to
@@ -41,10 +45,10 @@ absl::Status CheckPackageTarget(const std::string& dir);
 // kPermissionDenied or kUnavailable with the system's reason if it cannot be
 // created or the disk is full; kCancelled if options.unfinished was abandoned
 // meanwhile.
-absl::Status WritePackage(
-    const std::string& dir, const Module& planned,
-    const std::vector<std::unique_ptr<Module>>& programs,
-    const WeightSource& weights, const PackageOptions& options);
+absl::Status WritePackage(const std::string& dir, const Module& planned,
+                          const std::vector<std::unique_ptr<Module>>& programs,
+                          const WeightSource& weights,
+                          const PackageOptions& options);
 
 }  // namespace tp
 

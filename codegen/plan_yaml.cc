@@ -4,6 +4,7 @@
 #include "ir/op_def.h"
 #include "ir/schedule.h"
 #include "ir/value_placement.h"
+#include "llvm/ADT/StringSet.h"
 
 namespace tp {
 namespace {
@@ -31,12 +32,11 @@ std::string WhyOf(const Function& function, const Value* weight,
                   const Mesh& mesh) {
   const Op* use = FirstUse(function, weight);
   if (use == nullptr) return "not used";
-  std::string where =
-      absl::StrCat(std::string(use->base_name()), " ", ToString(use->location()));
+  std::string where = absl::StrCat(std::string(use->base_name()), " ",
+                                   ToString(use->location()));
   absl::StatusOr<OpRule> rule = RuleOf(*use);
   const Placement placement = AxisPlacement(*weight, 0);
-  if (!placement.is_shard())
-    return absl::StrCat("whole in ", where);
+  if (!placement.is_shard()) return absl::StrCat("whole in ", where);
   if (!rule.ok()) return where;
   for (int i = 0; i < use->num_operands(); ++i) {
     if (use->operand(i) != weight) continue;
@@ -57,11 +57,12 @@ std::string SpecText(const Value& value, const Mesh& mesh) {
   return ToString(spec);
 }
 
+// Each weight once, under the first function that uses it.
 void AddWeights(const Module& planned, const Function& function,
-                std::string& text) {
+                llvm::StringSet<>& seen, std::string& text) {
   for (size_t i = 0; i < function.arguments().size(); ++i) {
     const ArgumentInfo& info = function.arguments()[i];
-    if (!info.is_weight()) continue;
+    if (!info.is_weight() || !seen.insert(info.name).second) continue;
     const Value* value = function.body().arguments()[i].get();
     absl::StrAppend(&text, "  - name: ", Quoted(info.name), "\n");
     for (const std::string& alias : info.aliases)
@@ -77,10 +78,11 @@ void AddValues(const Module& planned, const Function& function,
                std::string& text) {
   for (const auto& op : function.body().ops()) {
     if (op->num_results() == 0) continue;
-    absl::StrAppend(&text, "  - {op: ", Quoted(op->name()), ", type: ",
-                    Quoted(ToString(op->result()->type())), ", placement: ",
-                    Quoted(SpecText(*op->result(), planned.mesh())),
-                    ", where: ", Quoted(ToString(op->location())), "}\n");
+    absl::StrAppend(
+        &text, "  - {op: ", Quoted(op->name()),
+        ", type: ", Quoted(ToString(op->result()->type())),
+        ", placement: ", Quoted(SpecText(*op->result(), planned.mesh())),
+        ", where: ", Quoted(ToString(op->location())), "}\n");
   }
 }
 
@@ -104,9 +106,9 @@ std::string PlanYaml(const Module& planned, const std::string& model) {
       "plan.yaml\n# (\"values\" is for reading; it follows from the weights)\n"
       "tp_plan: 1\nmesh: ",
       Quoted(planned.mesh().ToString()), "\nweights:\n");
-  // Other functions use weights of the first.
-  if (!planned.functions().empty())
-    AddWeights(planned, *planned.functions().front(), text);
+  llvm::StringSet<> seen;
+  for (const auto& function : planned.functions())
+    AddWeights(planned, *function, seen, text);
   absl::StrAppend(&text, "values:\n");
   for (const auto& function : planned.functions())
     AddValues(planned, *function, text);

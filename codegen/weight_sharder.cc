@@ -4,6 +4,7 @@
 #include "ir/safetensors.h"
 #include "ir/shard_block.h"
 #include "ir/status.h"
+#include "llvm/ADT/StringSet.h"
 
 namespace tp {
 namespace {
@@ -30,7 +31,6 @@ absl::StatusOr<std::vector<DimIntervals>> BlockOf(const Value& weight,
 }
 
 absl::StatusOr<RankWeights> WriteRankWeights(const Module& planned,
-                                             const Function& function,
                                              int64_t rank,
                                              const WeightSource& source,
                                              const std::string& path) {
@@ -42,16 +42,19 @@ absl::StatusOr<RankWeights> WriteRankWeights(const Module& planned,
                       SafetensorsWriter::Create(path));
   RankWeights written;
   std::vector<Item> items;
-  for (size_t i = 0; i < function.arguments().size(); ++i) {
-    const ArgumentInfo& argument = function.arguments()[i];
-    if (!argument.is_weight()) continue;
-    TP_ASSIGN_OR_RETURN(const WeightInfo* info, source.Get(argument.name));
-    TP_ASSIGN_OR_RETURN(
-        std::vector<DimIntervals> block,
-        BlockOf(*function.body().arguments()[i], planned.mesh(), rank));
-    TP_RETURN_IF_ERROR(
-        writer->Declare(argument.name, info->dtype, ExtentsOf(block)));
-    items.push_back({info, std::move(block)});
+  llvm::StringSet<> seen;
+  for (const auto& function : planned.functions()) {
+    for (size_t i = 0; i < function->arguments().size(); ++i) {
+      const ArgumentInfo& argument = function->arguments()[i];
+      if (!argument.is_weight() || !seen.insert(argument.name).second) continue;
+      TP_ASSIGN_OR_RETURN(const WeightInfo* info, source.Get(argument.name));
+      TP_ASSIGN_OR_RETURN(
+          std::vector<DimIntervals> block,
+          BlockOf(*function->body().arguments()[i], planned.mesh(), rank));
+      TP_RETURN_IF_ERROR(
+          writer->Declare(argument.name, info->dtype, ExtentsOf(block)));
+      items.push_back({info, std::move(block)});
+    }
   }
   std::vector<char> buffer;
   for (const Item& item : items) {

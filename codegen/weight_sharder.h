@@ -24,11 +24,10 @@ struct RankWeights {
   std::string checksum;  // of the file (FastChecksum)
 };
 
-// Writes the blocks of all weights of the planned function that one rank
-// holds, in argument order, as a safetensors file. Memory: one block at a
-// time.
+// Writes the blocks of all weights of the planned functions that one rank
+// holds, each once, in argument order, as a safetensors file. Memory: one
+// block at a time.
 absl::StatusOr<RankWeights> WriteRankWeights(const Module& planned,
-                                             const Function& function,
                                              int64_t rank,
                                              const WeightSource& source,
                                              const std::string& path);

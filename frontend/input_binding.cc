@@ -267,13 +267,22 @@ class Binding {
         if (given == name) return true;
       return false;
     };
-    if (dim == 0 && !taken("batch")) return "batch";
+    const std::string prefix = Prefix();
+    if (dim == 0 && !taken(prefix + "batch")) return prefix + "batch";
     const ExampleTensor& tensor = *leaf.given[0];
     if (dim == 1 && tensor.sizes.size() == 2 &&
-        !IsFloatingPoint(tensor.dtype) && !taken("seq"))
-      return "seq";
+        !IsFloatingPoint(tensor.dtype) && !taken(prefix + "seq"))
+      return prefix + "seq";
     for (int i = 0;; ++i)
-      if (std::string name = absl::StrCat("s", i); !taken(name)) return name;
+      if (std::string name = absl::StrCat(prefix, "s", i); !taken(name))
+        return name;
+  }
+
+  // Of the symbols of every function but the first of a module.
+  std::string Prefix() const {
+    return context_.module.functions().size() > 1
+               ? absl::StrCat(function_.name(), "_")
+               : "";
   }
 
   // Decides for each dim whether it is a number or a symbol.
@@ -312,7 +321,7 @@ class Binding {
             }
           }
           const std::string name =
-              by_hand ? given->second : FreshName(leaf, dim);
+              by_hand ? Prefix() + given->second : FreshName(leaf, dim);
           auto [known, is_new] = sizes_of_name.try_emplace(name, sizes);
           if (!is_new && known->second != sizes)
             return absl::InvalidArgumentError(
@@ -321,6 +330,12 @@ class Binding {
                              leaf.label(), "' is ", sizes[0], ", another is ",
                              known->second[0]));
           if (is_new) {
+            for (const SymbolInfo& other :
+                 context_.module.assumptions().symbols())
+              if (other.name == name)
+                return absl::InvalidArgumentError(
+                    absl::StrCat("--dynamic gives the name '", name,
+                                 "', which a size of another entry has"));
             by_name[name] = context_.module.assumptions().AddSymbol(
                 {name, sizes[0], leaf.label(), static_cast<int>(dim)});
             for (size_t k = 0; k < sizes.size(); ++k)

@@ -78,7 +78,8 @@ std::string ExampleName(const ImportOptions& options, size_t index) {
 }
 
 absl::StatusOr<ImportedModel> Import(const std::string& path,
-                                     const ImportOptions& options) {
+                                     const ImportOptions& options,
+                                     std::unique_ptr<Module> module) {
   ArchiveOptions archive_options;
   archive_options.allow_ops = options.allow_ops;
   TP_ASSIGN_OR_RETURN(std::unique_ptr<CheckedArchive> archive,
@@ -89,9 +90,9 @@ absl::StatusOr<ImportedModel> Import(const std::string& path,
     return absl::InvalidArgumentError(
         absl::StrCat(path, ": the model has no method '", options.method, "'"));
 
-  auto module = std::make_unique<Module>();
+  if (module == nullptr) module = std::make_unique<Module>();
   module->set_mesh(options.mesh);
-  Function* function = module->AddFunction("forward");
+  Function* function = module->AddFunction(options.entry);
   ImportContext context(*module, *function);
   context.train = options.train;
   context.strict = options.strict;
@@ -121,7 +122,8 @@ absl::StatusOr<ImportedModel> Import(const std::string& path,
   TP_RETURN_IF_ERROR(Annotate(Verify(*module), "after import"));
 
   model.module = std::move(module);
-  TP_RETURN_IF_ERROR(CheckExamples(model, options));
+  TP_RETURN_IF_ERROR(
+      CheckExamples(*model.module, model.example_sizes, options));
   model.weights = MakeImportedWeights(MakeArchiveWeightSource(*archive),
                                       weights.constants());
   model.notes = std::move(context.notes);
@@ -130,23 +132,25 @@ absl::StatusOr<ImportedModel> Import(const std::string& path,
 
 }  // namespace
 
-absl::StatusOr<ImportedModel> ImportTorchScript(const std::string& path,
-                                                const ImportOptions& options) {
+absl::StatusOr<ImportedModel> ImportTorchScript(
+    const std::string& path, const ImportOptions& options,
+    std::unique_ptr<Module> module) {
   // LibTorch reports what it finds odd in a program by exceptions.
   try {
-    return Import(path, options);
+    return Import(path, options, std::move(module));
   } catch (const std::exception& error) {
     return absl::InvalidArgumentError(absl::StrCat(
         path, ": LibTorch refuses the program: ", ShortError(error)));
   }
 }
 
-absl::Status CheckExamples(const ImportedModel& model,
+absl::Status CheckExamples(const Module& module,
+                           llvm::ArrayRef<SymbolValues> example_sizes,
                            const ImportOptions& options) {
-  for (size_t i = 1; i < model.example_sizes.size(); ++i) {
-    for (const Guard& guard : model.module->assumptions().guards()) {
-      absl::StatusOr<int64_t> lhs = guard.lhs.Evaluate(model.example_sizes[i]);
-      absl::StatusOr<int64_t> rhs = guard.rhs.Evaluate(model.example_sizes[i]);
+  for (size_t i = 1; i < example_sizes.size(); ++i) {
+    for (const Guard& guard : module.assumptions().guards()) {
+      absl::StatusOr<int64_t> lhs = guard.lhs.Evaluate(example_sizes[i]);
+      absl::StatusOr<int64_t> rhs = guard.rhs.Evaluate(example_sizes[i]);
       // A size that depends on data is known only when the program runs.
       if (!lhs.ok() || !rhs.ok() || Holds(*lhs, guard.relation, *rhs)) continue;
       const std::string where = ToString(guard.location);

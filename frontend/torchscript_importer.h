@@ -18,6 +18,7 @@
 #include "ir/model_argument.h"
 #include "ir/module.h"
 #include "ir/weight_source.h"
+#include "llvm/ADT/ArrayRef.h"
 
 namespace tp {
 
@@ -51,15 +52,17 @@ struct ImportOptions {
   bool strict = false;
   Mesh mesh;
   std::string method = "forward";
+  // The name of the function that the method becomes.
+  std::string entry = "forward";
   // Operators to let through the archive check; see archive_check.h.
   std::vector<std::string> allow_ops;
 };
 
 struct ImportedModel {
-  // With one function, @forward, whatever the method's name was. Its weights
-  // are arguments named as in `weights`; inputs keep the method's argument
-  // names, parts of nested ones are input_<position>. Outputs are the tensors
-  // and numbers in what the method returns, depth first.
+  // With the function @<entry> added, whatever the method's name was. Its
+  // weights are arguments named as in `weights`; inputs keep the method's
+  // argument names, parts of nested ones are input_<position>. Outputs are the
+  // tensors and numbers in what the method returns, depth first.
   std::unique_ptr<Module> module;
   // Weights by name, among them constants of the code ("constant.0").
   std::shared_ptr<const WeightSource> weights;
@@ -76,13 +79,17 @@ struct ImportedModel {
 // Unimplemented where the model does something that is not supported: control
 // flow that depends on data, training mode, state, unknown operators (all of
 // them in one message). Errors name the Python line and module.
-absl::StatusOr<ImportedModel> ImportTorchScript(const std::string& path,
-                                                const ImportOptions& options);
+// With a `module`, the function is added to it; its symbols then have names
+// that no other function's have.
+absl::StatusOr<ImportedModel> ImportTorchScript(
+    const std::string& path, const ImportOptions& options,
+    std::unique_ptr<Module> module = nullptr);
 
 // An example that breaks a guard will not run: FailedPrecondition, naming
 // guard, op, Python line and file. For asking again after passes, which may
 // take guards of their own.
-absl::Status CheckExamples(const ImportedModel& model,
+absl::Status CheckExamples(const Module& module,
+                           llvm::ArrayRef<SymbolValues> example_sizes,
                            const ImportOptions& options);
 
 }  // namespace tp

@@ -45,10 +45,18 @@ void Function::SetOnlyOutput(Value* value) {
   result_infos_ = std::move(infos);
 }
 
+int Function::FindInput(llvm::StringRef name) const {
+  for (size_t i = 0; i < arguments_.size(); ++i)
+    if (!arguments_[i].is_weight() && arguments_[i].name == name)
+      return static_cast<int>(i);
+  return -1;
+}
+
 bool Function::IsCarried(int argument) const {
-  return llvm::any_of(result_infos_, [&](const ResultInfo& info) {
-    return info.argument == argument;
-  });
+  return arguments_[argument].fed ||
+         llvm::any_of(result_infos_, [&](const ResultInfo& info) {
+           return info.argument == argument;
+         });
 }
 
 Function* Module::AddFunction(std::string name) {

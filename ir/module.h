@@ -29,6 +29,8 @@ struct ArgumentInfo {
   std::vector<std::string> aliases;
   // A parameter that training leaves as it is (requires_grad is off).
   bool frozen = false;
+  // An input that holds what a result of another function leaves in it.
+  bool fed = false;
 
   bool is_trainable() const {
     return kind == ArgumentKind::kParameter && !frozen;
@@ -44,6 +46,12 @@ struct ResultInfo {
   int argument = -1;
   // Whether the model returns it; if not, it is there for the argument alone.
   bool is_output = true;
+  // The input of another function that it becomes, and as which it lies: the
+  // cache that @prefill leaves for @step. "": none.
+  std::string feeds_function = {};
+  std::string feeds_input = {};
+
+  bool feeds() const { return !feeds_function.empty(); }
 
   friend bool operator==(const ResultInfo&, const ResultInfo&) = default;
 };
@@ -52,6 +60,8 @@ struct ResultInfo {
 //               %w: f32[64,16] <S(0)> param "wi.weight" alias "wo.weight",
 //               %n: i64[] <R> buffer "count")
 //     -> (f32[batch,64], i64[] state %n) { ... }
+// A result of another function that becomes an input of this one says so,
+// as "feeds @step \"past\"", and the input is "fed".
 // Inputs are whole (<R>) and carry global shapes, also in rank programs: a
 // program that wants a piece of one slices it. Only an input that a result
 // becomes may be split, and is then of the local shape in rank programs.
@@ -78,7 +88,9 @@ class Function {
   // Replaces what the model returns by one value; what is there for an
   // argument alone stays.
   void SetOnlyOutput(Value* value);
-  // Whether a result becomes this argument.
+  // The argument of an input; -1 if there is none of this name.
+  int FindInput(llvm::StringRef name) const;
+  // Whether a result, of this function or another, becomes this argument.
   bool IsCarried(int argument) const;
 
  private:

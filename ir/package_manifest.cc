@@ -93,9 +93,29 @@ absl::Status PackageManifest::ReadFiles() {
   return absl::OkStatus();
 }
 
-std::vector<ModelArgument> PackageManifest::Arguments() const {
+std::vector<std::string> PackageManifest::Entries() const {
+  std::vector<std::string> names;
+  const json::Array* entries = root().getArray("entries");
+  if (entries == nullptr) return names;
+  for (const json::Value& value : *entries)
+    if (const json::Object* entry = value.getAsObject())
+      names.push_back(entry->getString("name").value_or("").str());
+  return names;
+}
+
+std::vector<ModelArgument> PackageManifest::Arguments(
+    llvm::StringRef entry) const {
   std::vector<ModelArgument> arguments;
-  const json::Array* list = root().getArray("arguments");
+  const json::Array* list = nullptr;
+  if (const json::Array* entries = root().getArray("entries")) {
+    for (const json::Value& value : *entries) {
+      const json::Object* object = value.getAsObject();
+      if (object == nullptr || list != nullptr) continue;
+      if (entry.empty() || object->getString("name") == entry)
+        list = object->getArray("arguments");
+    }
+  }
+  if (list == nullptr) list = root().getArray("arguments");
   if (list == nullptr) return arguments;
   for (const json::Value& entry : *list) {
     const json::Object* object = entry.getAsObject();

@@ -31,8 +31,11 @@ class PackageManifest {
   // Of a file of the package.
   std::string Path(llvm::StringRef name) const;
 
-  // Of the model, by position; none if the manifest does not say.
-  std::vector<ModelArgument> Arguments() const;
+  // Of the model, by position; none if the manifest does not say. Of the first
+  // entry if no name is given.
+  std::vector<ModelArgument> Arguments(llvm::StringRef entry = "") const;
+  // Names of the entries; those of a training package's backward pass too.
+  std::vector<std::string> Entries() const;
 
   // kDataLoss if the file `name` was written with another size or SHA-256
   // (hex), kInvalidArgument if the manifest does not know it.

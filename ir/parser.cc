@@ -7,10 +7,11 @@
 //   guard     = "guard" size relation size ["because" string] [loc]
 //   function  = "func" "@" name "(" [argument {"," argument}] ")" "->" results
 //               "{" {op} "return" [values] "}"
-//   argument  = value ":" type [kind string] ["frozen"] {"alias" string}
+//   argument  = value ":" type [kind string] ["frozen"] ["fed"]
+//               {"alias" string}
 //   kind      = "input" | "param" | "buffer" | "const"
 //   results   = result | "(" [result {"," result}] ")"
-//   result    = tensor [("to" | "state") value]
+//   result    = tensor [("to" | "state") value | "feeds" "@" name string]
 //   op        = [value [":" int] "="] name "(" [operand {"," operand}] ")"
 //               [attributes] {region} [":" type {"," type}] [loc]
 //   operand   = value | "none" | "[" [operand {"," operand}] "]"
@@ -246,6 +247,13 @@ class Parser {
         // Only arguments are defined so far.
         TP_ASSIGN_OR_RETURN(Value * argument, ParseValue());
         function.SetResultInfo(types.size(), {argument->index(), carried});
+      } else if (cursor_.Consume("feeds")) {
+        ResultInfo info;
+        TP_RETURN_IF_ERROR(cursor_.Expect("@"));
+        TP_ASSIGN_OR_RETURN(info.feeds_function,
+                            cursor_.ReadIdentifier("the name of a function"));
+        TP_ASSIGN_OR_RETURN(info.feeds_input, cursor_.ReadString());
+        function.SetResultInfo(types.size(), info);
       }
       types.push_back(std::move(type));
     } while (several && cursor_.Consume(","));
@@ -290,6 +298,7 @@ class Parser {
       break;
     }
     info.frozen = cursor_.Consume("frozen");
+    info.fed = cursor_.Consume("fed");
     while (cursor_.Consume("alias")) {
       TP_ASSIGN_OR_RETURN(std::string alias, cursor_.ReadString());
       info.aliases.push_back(std::move(alias));

@@ -181,6 +181,9 @@ class FunctionPrinter {
     for (size_t i = 0; i < results.size(); ++i) {
       absl::StrAppend(&out_, i > 0 ? ", " : "", ToString(results[i]->type()));
       const ResultInfo info = function_.result_info(i);
+      if (info.feeds())
+        absl::StrAppend(&out_, " feeds @", info.feeds_function, " ",
+                        Quote(info.feeds_input));
       if (info.argument < 0) continue;
       absl::StrAppend(
           &out_, info.is_output ? " to " : " state ",
@@ -211,6 +214,7 @@ class FunctionPrinter {
         break;
     }
     if (info.frozen) absl::StrAppend(&out_, " frozen");
+    if (info.fed) absl::StrAppend(&out_, " fed");
     for (const std::string& alias : info.aliases)
       absl::StrAppend(&out_, " alias ", Quote(alias));
   }

@@ -14,14 +14,24 @@ inline Placement AxisPlacement(const Value& value, int axis) {
                                                       : Placement();
 }
 
+// The argument that a result becomes, of its function or another; null if it
+// becomes none.
+inline const Value* ArgumentOfResult(const Module& module,
+                                     const Function& function, size_t result) {
+  const ResultInfo info = function.result_info(result);
+  const Function* of =
+      info.feeds() ? module.function(info.feeds_function) : &function;
+  const int argument =
+      info.feeds() && of ? of->FindInput(info.feeds_input) : info.argument;
+  return argument < 0 ? nullptr : of->body().arguments()[argument].get();
+}
+
 // How a result of a function has to lie: whole, or as the argument that it
 // becomes.
-inline Placement ResultPlacement(const Function& function, size_t result,
-                                 int axis) {
-  const int argument = function.result_info(result).argument;
-  return argument < 0
-             ? Placement()
-             : AxisPlacement(*function.body().arguments()[argument], axis);
+inline Placement ResultPlacement(const Module& module, const Function& function,
+                                 size_t result, int axis) {
+  const Value* argument = ArgumentOfResult(module, function, result);
+  return argument == nullptr ? Placement() : AxisPlacement(*argument, axis);
 }
 
 }  // namespace tp

@@ -175,6 +175,10 @@ class Verifier {
     for (size_t i = 0; i < function.body().results().size(); ++i) {
       const ResultInfo info = function.result_info(i);
       const Value* result = function.body().results()[i];
+      if (info.feeds()) {
+        TP_RETURN_IF_ERROR(VerifyFed(function, i, info));
+        continue;
+      }
       if (info.argument < 0) {
         if (!info.is_output)
           return Error("result ", i, " of @", function.name(),
@@ -202,6 +206,28 @@ class Verifier {
                      "\", which is ", ToString(to));
     }
     result_.argument = nullptr;
+    return absl::OkStatus();
+  }
+
+  absl::Status VerifyFed(const Function& function, size_t index,
+                         const ResultInfo& info) const {
+    const Function* of = module_.function(info.feeds_function);
+    const int argument = of == nullptr ? -1 : of->FindInput(info.feeds_input);
+    if (argument < 0 || of == &function || info.argument >= 0)
+      return Error("result ", index, " of @", function.name(), " feeds @",
+                   info.feeds_function, " \"", info.feeds_input,
+                   "\", which is no input of another function");
+    if (!of->arguments()[argument].fed)
+      return Error("the input \"", info.feeds_input, "\" of @",
+                   info.feeds_function, " is fed, but does not say so");
+    const Value* result = function.body().results()[index];
+    if (result == nullptr) return absl::OkStatus();
+    const TensorType& from = result->type();
+    const TensorType& to = of->body().arguments()[argument]->type();
+    if (from.dtype != to.dtype || from.ndim() != to.ndim())
+      return Error("result ", index, " of @", function.name(), " is ",
+                   ToString(from), ", but feeds \"", info.feeds_input,
+                   "\" of @", info.feeds_function, ", which is ", ToString(to));
     return absl::OkStatus();
   }
 

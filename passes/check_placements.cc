@@ -3,6 +3,8 @@
 // carried only through linear ops and reduced exactly once), every collective
 // is a transition of the reshard table, and every result is whole or lies as
 // the argument that it becomes.
+#include <map>
+
 #include "absl/strings/str_cat.h"
 #include "ir/collectives.h"
 #include "ir/op_def.h"
@@ -75,10 +77,34 @@ absl::Status CheckOp(const Op& op, const Module& module, int axis,
   return absl::OkStatus();
 }
 
+// A weight that several functions use is stored once.
+absl::Status CheckSharedWeights(const Module& module, int axis) {
+  std::map<std::string, const Value*> weights;
+  for (const auto& function : module.functions()) {
+    for (size_t i = 0; i < function->arguments().size(); ++i) {
+      const ArgumentInfo& info = function->arguments()[i];
+      const Value* value = function->body().arguments()[i].get();
+      if (!info.is_weight()) continue;
+      const Value* first = weights.try_emplace(info.name, value).first->second;
+      const Placement given = AxisPlacement(*value, axis);
+      const Placement wanted = AxisPlacement(*first, axis);
+      if (first->type() == value->type() &&
+          SameLayout(given, wanted, module.mesh().axis(axis).size))
+        continue;
+      return absl::InternalError(
+          absl::StrCat("the weight \"", info.name, "\" is ", given.ToString(),
+                       " in @", function->name(), " and ", wanted.ToString(),
+                       " in another function"));
+    }
+  }
+  return absl::OkStatus();
+}
+
 }  // namespace
 
 absl::Status CheckPlacements(Module& module, const PassContext& context) {
   for (int axis = 0; axis < module.mesh().ndim(); ++axis) {
+    TP_RETURN_IF_ERROR(CheckSharedWeights(module, axis));
     for (const auto& function : module.functions()) {
       llvm::DenseSet<const Value*> has_gradient;
       if (context.train) has_gradient = ValuesWithGradients(*function);
@@ -102,7 +128,7 @@ absl::Status CheckPlacements(Module& module, const PassContext& context) {
       for (size_t i = 0; i < function->body().results().size(); ++i) {
         const Placement given =
             AxisPlacement(*function->body().results()[i], axis);
-        const Placement wanted = ResultPlacement(*function, i, axis);
+        const Placement wanted = ResultPlacement(module, *function, i, axis);
         if (!SameLayout(given, wanted, module.mesh().axis(axis).size))
           return absl::InternalError(
               absl::StrCat("result ", i, " of @", function->name(), " is ",

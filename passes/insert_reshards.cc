@@ -53,9 +53,9 @@ class Inserter {
     }
     for (size_t i = 0; i < body.results().size(); ++i) {
       Value*& result = body.results()[i];
-      result =
-          Obtain(result, ResultPlacement(function_, i, axis_), body.ops().end(),
-                 result->op() ? result->op()->location() : Location());
+      result = Obtain(result, ResultPlacement(module_, function_, i, axis_),
+                      body.ops().end(),
+                      result->op() ? result->op()->location() : Location());
     }
     return absl::OkStatus();
   }

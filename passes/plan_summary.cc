@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <map>
+#include <set>
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
@@ -39,11 +40,10 @@ int64_t LocalBytes(const Value& value, const Module& module, int64_t rank) {
     if (!placement.is_shard()) continue;
     const SymExpr& size = placement.factor().size;
     const int64_t whole = HintOf(size, module);
-    const int64_t part =
-        HintOf(ShardExtentOf(size, module.mesh().axis(axis).size,
-                             coordinates[axis])
-                   .extent,
-               module);
+    const int64_t part = HintOf(
+        ShardExtentOf(size, module.mesh().axis(axis).size, coordinates[axis])
+            .extent,
+        module);
     bytes = whole == 0 ? 0 : bytes / whole * part;
   }
   return bytes;
@@ -54,10 +54,10 @@ int64_t LocalBytes(const Value& value, const Module& module, int64_t rank) {
 std::string ImbalanceOf(const WeightSummary& weight, const Value& value,
                         const Module& module, int64_t total_bytes) {
   const auto ranks = static_cast<double>(module.mesh().num_ranks());
-  const int64_t largest = *std::max_element(weight.local_bytes.begin(),
-                                            weight.local_bytes.end());
-  const double excess = static_cast<double>(largest) * ranks -
-                        static_cast<double>(weight.bytes);
+  const int64_t largest =
+      *std::max_element(weight.local_bytes.begin(), weight.local_bytes.end());
+  const double excess =
+      static_cast<double>(largest) * ranks - static_cast<double>(weight.bytes);
   if (excess <= 0.15 * static_cast<double>(weight.bytes) ||
       excess <= 0.005 * static_cast<double>(total_bytes))
     return "";
@@ -167,8 +167,8 @@ int64_t PeakActivations(const Function& function, const Module& module,
   return peak;
 }
 
-void AddCollective(const Op& op, const std::string& phase,
-                   const Module& module, PlanSummary& summary) {
+void AddCollective(const Op& op, const std::string& phase, const Module& module,
+                   PlanSummary& summary) {
   CollectiveSummary collective;
   collective.phase = phase;
   collective.kind = op.name().substr(sizeof("tp.") - 1);
@@ -197,12 +197,13 @@ absl::Status AddTimes(const Function& function, const Module& module,
           AxisPlacement(*op->result(), 0), axis_size, module.assumptions());
       continue;
     }
-    if (HasTrait(*op, kBoundary | kCollective) || module.mesh().ndim() == 0) continue;
+    if (HasTrait(*op, kBoundary | kCollective) || module.mesh().ndim() == 0)
+      continue;
     TP_ASSIGN_OR_RETURN(OpRule rule, RuleOf(*op));
     TP_ASSIGN_OR_RETURN(Strategy strategy,
                         DeriveStrategy(*op, rule, module, 0, cost));
-    summary.compute_us += StrategyMicroseconds(
-        cost, *op, strategy, axis_size, module.assumptions());
+    summary.compute_us += StrategyMicroseconds(cost, *op, strategy, axis_size,
+                                               module.assumptions());
   }
   return absl::OkStatus();
 }
@@ -219,8 +220,7 @@ std::string Bytes(double bytes) {
 }
 
 std::string ShapeText(const WeightSummary& weight) {
-  return absl::StrCat(weight.dtype, "[", absl::StrJoin(weight.shape, ","),
-                      "]");
+  return absl::StrCat(weight.dtype, "[", absl::StrJoin(weight.shape, ","), "]");
 }
 
 std::string CollectivesText(const PlanSummary& summary) {
@@ -230,11 +230,10 @@ std::string CollectivesText(const PlanSummary& summary) {
     by_kind[collective.kind].second += collective.bytes;
   }
   if (by_kind.empty()) return "none";
-  return absl::StrJoin(
-      by_kind, ", ", [](std::string* out, const auto& entry) {
-        absl::StrAppend(out, entry.second.first, " ", entry.first, " (",
-                        Bytes(static_cast<double>(entry.second.second)), ")");
-      });
+  return absl::StrJoin(by_kind, ", ", [](std::string* out, const auto& entry) {
+    absl::StrAppend(out, entry.second.first, " ", entry.first, " (",
+                    Bytes(static_cast<double>(entry.second.second)), ")");
+  });
 }
 
 }  // namespace
@@ -267,14 +266,17 @@ absl::StatusOr<PlanSummary> Summarize(const Module& planned,
   summary.mesh = planned.mesh().ToString();
   summary.memory.resize(planned.mesh().num_ranks());
   const bool train = planned.function("backward") != nullptr;
+  std::set<std::string> weights;     // seen so far
+  std::vector<const Value*> values;  // of summary.weights
   for (const auto& function : planned.functions()) {
-    // Other functions use weights of the first.
     const bool first = function == planned.functions().front();
-    for (size_t i = 0; first && i < function->arguments().size(); ++i) {
+    for (size_t i = 0; i < function->arguments().size(); ++i) {
       const ArgumentInfo& info = function->arguments()[i];
-      if (!info.is_weight()) continue;
-      summary.weights.push_back(SummarizeWeight(
-          planned, info, *function->body().arguments()[i]));
+      // Functions share weights.
+      if (!info.is_weight() || !weights.insert(info.name).second) continue;
+      values.push_back(function->body().arguments()[i].get());
+      summary.weights.push_back(
+          SummarizeWeight(planned, info, *function->body().arguments()[i]));
       for (size_t rank = 0; rank < summary.memory.size(); ++rank) {
         const int64_t bytes = summary.weights.back().local_bytes[rank];
         summary.memory[rank].weights += bytes;
@@ -282,27 +284,22 @@ absl::StatusOr<PlanSummary> Summarize(const Module& planned,
           summary.memory[rank].gradients += bytes;
       }
     }
-    size_t weight = 0;
-    for (size_t i = 0; first && i < function->arguments().size(); ++i)
-      if (function->arguments()[i].is_weight()) {
-        WeightSummary& entry = summary.weights[weight++];
-        entry.imbalance =
-            ImbalanceOf(entry, *function->body().arguments()[i], planned,
-                        summary.total_weight_bytes());
-      }
+    const std::string phase = train && !first ? "backward" : function->name();
     for (const auto& op : function->body().ops())
       if (Communicates(KindOf(*op)))
-        AddCollective(*op, first ? "forward" : "backward", planned, summary);
+        AddCollective(*op, phase, planned, summary);
     for (size_t rank = 0; rank < summary.memory.size(); ++rank)
       summary.memory[rank].activations =
           std::max(summary.memory[rank].activations,
                    PeakActivations(*function, planned,
-                                   static_cast<int64_t>(rank),
-                                   first && train));
+                                   static_cast<int64_t>(rank), first && train));
     TP_RETURN_IF_ERROR(AddTimes(*function, planned, cost, summary));
     // The derivatives of segments take twice what the segments take.
     if (first && train) summary.compute_us *= 3;
   }
+  for (size_t i = 0; i < summary.weights.size(); ++i)
+    summary.weights[i].imbalance = ImbalanceOf(
+        summary.weights[i], *values[i], planned, summary.total_weight_bytes());
   for (MemorySummary& rank : summary.memory)
     rank.peak = rank.weights + rank.gradients + rank.activations;
   return summary;
@@ -313,17 +310,16 @@ std::string SummaryText(const PlanSummary& summary, bool all_weights) {
   std::string text = absl::StrFormat(
       "mesh         %s\nweights      %s in all, %.1f%% split\n", summary.mesh,
       Bytes(total),
-      total == 0 ? 0.0
-                 : 100.0 * static_cast<double>(summary.split_weight_bytes()) /
-                       total);
+      total == 0
+          ? 0.0
+          : 100.0 * static_cast<double>(summary.split_weight_bytes()) / total);
   for (size_t rank = 0; rank < summary.memory.size(); ++rank)
     absl::StrAppend(
-        &text,
-        absl::StrFormat(
-            "rank %-7d weights %s, activations %s, peak %s\n", rank,
-            Bytes(static_cast<double>(summary.memory[rank].weights)),
-            Bytes(static_cast<double>(summary.memory[rank].activations)),
-            Bytes(static_cast<double>(summary.memory[rank].peak))));
+        &text, absl::StrFormat(
+                   "rank %-7d weights %s, activations %s, peak %s\n", rank,
+                   Bytes(static_cast<double>(summary.memory[rank].weights)),
+                   Bytes(static_cast<double>(summary.memory[rank].activations)),
+                   Bytes(static_cast<double>(summary.memory[rank].peak))));
   absl::StrAppend(&text, "collectives  ", CollectivesText(summary), "\n");
   absl::StrAppend(&text,
                   absl::StrFormat("predicted    compute %.0f us, communicate "
@@ -334,10 +330,10 @@ std::string SummaryText(const PlanSummary& summary, bool all_weights) {
     width = std::max(width, weight.name.size());
   for (const WeightSummary& weight : summary.weights) {
     if (!all_weights && weight.imbalance.empty()) continue;
-    absl::StrAppend(&text,
-                    absl::StrFormat("  %-*s %-18s %-18s", static_cast<int>(width),
-                                    weight.name, ShapeText(weight),
-                                    weight.placement));
+    absl::StrAppend(
+        &text,
+        absl::StrFormat("  %-*s %-18s %-18s", static_cast<int>(width),
+                        weight.name, ShapeText(weight), weight.placement));
     if (!weight.aliases.empty())
       absl::StrAppend(&text, " = ", absl::StrJoin(weight.aliases, ", "));
     if (!weight.imbalance.empty())
@@ -352,9 +348,12 @@ std::string SummaryJson(const PlanSummary& summary) {
   using llvm::json::Object;
   Array weights;
   for (const WeightSummary& weight : summary.weights) {
-    Object entry{{"name", weight.name},     {"aliases", Array(weight.aliases)},
-                 {"shape", Array(weight.shape)}, {"dtype", weight.dtype},
-                 {"bytes", weight.bytes},   {"placement", weight.placement},
+    Object entry{{"name", weight.name},
+                 {"aliases", Array(weight.aliases)},
+                 {"shape", Array(weight.shape)},
+                 {"dtype", weight.dtype},
+                 {"bytes", weight.bytes},
+                 {"placement", weight.placement},
                  {"local_bytes", Array(weight.local_bytes)}};
     if (!weight.imbalance.empty()) entry["imbalance"] = weight.imbalance;
     weights.push_back(std::move(entry));
@@ -376,16 +375,15 @@ std::string SummaryJson(const PlanSummary& summary) {
                             {"activations", rank.activations},
                             {"buffers", 0},
                             {"peak", rank.peak}});
-  Object root{
-      {"version", 1},
-      {"mesh", summary.mesh},
-      {"weights", std::move(weights)},
-      {"collectives", std::move(collectives)},
-      {"memory", std::move(memory)},
-      {"predicted",
-       Object{{"step_us", summary.compute_us + summary.communicate_us},
-              {"compute_us", summary.compute_us},
-              {"communicate_us", summary.communicate_us}}}};
+  Object root{{"version", 1},
+              {"mesh", summary.mesh},
+              {"weights", std::move(weights)},
+              {"collectives", std::move(collectives)},
+              {"memory", std::move(memory)},
+              {"predicted",
+               Object{{"step_us", summary.compute_us + summary.communicate_us},
+                      {"compute_us", summary.compute_us},
+                      {"communicate_us", summary.communicate_us}}}};
   return llvm::formatv("{0:2}", llvm::json::Value(std::move(root))).str() +
          "\n";
 }
@@ -404,11 +402,11 @@ std::string OpsText(const Module& planned) {
               ? ""
               : absl::StrCat(ToString(op->result()->type()), " ",
                              ToString(op->result()->spec()));
-      absl::StrAppend(&text, absl::StrFormat(
-                                 "%-28s %-36s (%s) -> %s  %s\n",
-                                 op->location().module_path, op->name(),
-                                 absl::StrJoin(operands, ", "), result,
-                                 PlainSource(op->location())));
+      absl::StrAppend(&text,
+                      absl::StrFormat("%-28s %-36s (%s) -> %s  %s\n",
+                                      op->location().module_path, op->name(),
+                                      absl::StrJoin(operands, ", "), result,
+                                      PlainSource(op->location())));
     }
   }
   return text;

@@ -16,12 +16,19 @@
 // costs where the reshard table says impossible); a weight lies one way at
 // rest and is gathered at a use only where nothing else is possible.
 //
+// The functions of a module are priced together: a weight that several of them
+// use lies one way, and a cache that one leaves for another lies as the other
+// takes it.
+//
 // The network is solved exactly by elimination (cost_network.h).
 #include <algorithm>
+#include <deque>
 #include <limits>
+#include <map>
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
+#include "ir/op_def.h"
 #include "ir/status.h"
 #include "ir/text.h"
 #include "passes/candidates.h"
@@ -33,8 +40,10 @@ namespace tp {
 namespace {
 
 constexpr double kInfinity = std::numeric_limits<double>::infinity();
-// A weight that must be gathered at each use is the last resort.
+// A weight that must be gathered at each use is the last resort, a cache more
+// so than any amount of memory.
 constexpr double kWeightGatherFactor = 100;
+constexpr double kCacheGatherFactor = 1e6;
 // Backward computes a gradient per operand: twice what forward does.
 constexpr double kForwardAndBackward = 3;
 
@@ -44,43 +53,49 @@ struct Want {
   bool copy = false;
 };
 
-class Search {
+// Whether an op's results are its operands in another arrangement.
+bool ShowsOperands(const Op& op) {
+  if (HasTrait(op, kView)) return true;
+  for (const char* name : {"aten.cat", "aten.stack", "aten.reshape",
+                           "aten.clone", "aten.contiguous", "aten.index_copy",
+                           "aten.repeat_interleave.self_int"})
+    if (op.Is(name)) return true;
+  return false;
+}
+
+// The part of the cost network that one function brings in. A weight that
+// several functions use has one variable, which the first of them adds.
+class FunctionSearch {
  public:
-  Search(Module& module, Function& function, int axis,
-         const PassContext& context)
+  // Where a value's placement is decided, and the placements in question.
+  struct Maker {
+    int variable;
+    std::vector<Placement> choices;
+  };
+
+  FunctionSearch(Module& module, Function& function, int axis,
+                 const PassContext& context, CostNetwork& network)
       : module_(module),
         function_(function),
         axis_(axis),
         axis_size_(module.mesh().axis(axis).size),
-        context_(context) {
+        context_(context),
+        network_(network) {
     if (context.train) has_gradient_ = ValuesWithGradients(function);
+    FindCaches();
   }
 
-  absl::Status Run() {
+  absl::Status FindChoices() {
     TP_ASSIGN_OR_RETURN(candidates_, FindCandidates(module_, function_, axis_));
     DropExtremesWithGradients();
-    AddOps();
-    AddWeights();
-    AddReshards();
-    AddResults();
-    CostNetwork::Solution solution = network_.Solve();
-    if (solution.cost == kInfinity)
-      return absl::InternalError("the cost network has no solution");
-    Apply(solution);
-    context_.Remark(absl::StrFormat(
-        "search: axis %s, %d ops, %d variables, cost %.1f us, %s",
-        module_.mesh().axis(axis_).name, candidates_.ops.size(),
-        network_.num_variables(), solution.cost,
-        solution.optimal ? "optimal" : "not proven optimal"));
     return absl::OkStatus();
   }
 
- private:
-  // A use of a value by a strategy variable.
-  struct Use {
-    int op;
-    std::vector<int> operands;  // of this op that are the value
-  };
+  const Function& function() const { return function_; }
+  int num_ops() const { return static_cast<int>(candidates_.ops.size()); }
+  std::vector<Placement>& choices(size_t argument) {
+    return candidates_.arguments[argument];
+  }
 
   // Where a gradient comes back to a maximum over ranks, only the rank that
   // holds it may take it, and a rank cannot know whether it does.
@@ -96,6 +111,7 @@ class Search {
   }
 
   void AddOps() {
+    first_ = network_.num_variables();
     for (const OpCandidates& entry : candidates_.ops) {
       std::vector<double> costs;
       const bool differentiated = entry.op->num_results() > 0 &&
@@ -108,7 +124,6 @@ class Search {
       network_.AddVariable(std::move(costs));
     }
   }
-
   // Microseconds per byte of weights on the busiest rank: splitting a matrix
   // of average size in two is worth four gathers of the largest activation,
   // while a bias or a norm's scale, hundreds of times smaller, is worth none.
@@ -139,6 +154,126 @@ class Search {
     return gathers * dearest / (matrix_bytes / matrices);
   }
 
+  // `variables`: of weights that another function has added, by name.
+  void AddWeights(double price, std::map<std::string, int>& variables) {
+    for (size_t i = 0; i < function_.arguments().size(); ++i) {
+      const ArgumentInfo& info = function_.arguments()[i];
+      if (info.is_weight()) {
+        if (auto known = variables.find(info.name); known != variables.end()) {
+          argument_variable_.push_back(known->second);
+          continue;
+        }
+      }
+      const Value* argument = function_.body().arguments()[i].get();
+      const double bytes = HintBytes(argument->type(), module_.assumptions());
+      std::vector<double> costs;
+      for (const Placement& placement : candidates_.arguments[i]) {
+        double share = 1;
+        if (placement.is_shard()) share = PricedShare(placement.factor().size);
+        const bool held =
+            info.is_weight() || function_.IsCarried(static_cast<int>(i));
+        costs.push_back(held ? price * bytes * share : 0);
+      }
+      argument_variable_.push_back(network_.AddVariable(std::move(costs)));
+      if (info.is_weight()) variables[info.name] = argument_variable_.back();
+    }
+  }
+
+  void AddReshards() {
+    CollectUses();
+    const auto& arguments = function_.body().arguments();
+    for (size_t i = 0; i < arguments.size(); ++i)
+      AddValue(arguments[i].get(), argument_variable_[i],
+               candidates_.arguments[i],
+               function_.arguments()[i].is_weight() &&
+                   !function_.IsCarried(static_cast<int>(i)));
+    for (int op = 0; op < num_ops(); ++op) {
+      const OpCandidates& entry = candidates_.ops[op];
+      for (int r = 0; r < entry.op->num_results(); ++r) {
+        std::vector<Placement> given;
+        for (const Strategy& strategy : entry.strategies)
+          given.push_back(strategy.results[r]);
+        AddValue(entry.op->result(r), Variable(op), given, /*weight=*/false);
+      }
+    }
+  }
+
+  // The variable that decides how a value lies, and its choices.
+  Maker MakerOf(const Value* value) const {
+    if (value->op() == nullptr)
+      return {argument_variable_[value->index()],
+              candidates_.arguments[value->index()]};
+    const int op = candidates_.index_of.lookup(value->op());
+    Maker maker{Variable(op), {}};
+    for (const Strategy& strategy : candidates_.ops[op].strategies)
+      maker.choices.push_back(strategy.results[value->index()]);
+    return maker;
+  }
+
+  // `argument_of(i)` makes and gives what decides how the argument lies that
+  // result i becomes.
+  template <typename ArgumentOf>
+  void AddResults(ArgumentOf argument_of) {
+    llvm::DenseSet<const Value*> whole;
+    const auto& results = function_.body().results();
+    for (size_t i = 0; i < results.size(); ++i) {
+      const Value* argument = ArgumentOfResult(module_, function_, i);
+      if (argument != nullptr) {
+        AddCarried(results[i], *argument, argument_of(i));
+      } else if (whole.insert(results[i]).second) {
+        const Maker maker = MakerOf(results[i]);
+        for (size_t g = 0; g < maker.choices.size(); ++g)
+          network_.AddUnary(maker.variable, static_cast<int>(g),
+                            Reshard(results[i], maker.choices[g],
+                                    Placement::Replicate(), /*weight=*/false));
+      }
+    }
+  }
+
+  void Apply(const CostNetwork::Solution& solution) {
+    const int ndim = module_.mesh().ndim();
+    for (int op = 0; op < num_ops(); ++op) {
+      const OpCandidates& entry = candidates_.ops[op];
+      const Strategy& chosen = entry.strategies[solution.choices[Variable(op)]];
+      for (int i = 0; i < entry.op->num_results(); ++i)
+        SetPlacement(entry.op->result(i), axis_, ndim, chosen.results[i]);
+    }
+    for (size_t i = 0; i < argument_variable_.size(); ++i)
+      SetPlacement(
+          function_.body().arguments()[i].get(), axis_, ndim,
+          candidates_.arguments[i][solution.choices[argument_variable_[i]]]);
+  }
+
+ private:
+  // A use of a value by a strategy variable.
+  struct Use {
+    int op;
+    std::vector<int> operands;  // of this op that are the value
+  };
+
+  // Inputs that stay on the ranks from call to call, what becomes them, and
+  // views of either: nearly all of it is there already, so it is not moved.
+  void FindCaches() {
+    for (size_t i = 0; i < function_.arguments().size(); ++i)
+      if (!function_.arguments()[i].is_weight() &&
+          function_.IsCarried(static_cast<int>(i)))
+        caches_.insert(function_.body().arguments()[i].get());
+    for (size_t i = 0; i < function_.body().results().size(); ++i) {
+      const int argument = function_.result_info(i).argument;
+      if (argument >= 0 && !function_.arguments()[argument].is_weight())
+        caches_.insert(function_.body().results()[i]);
+    }
+    if (caches_.empty()) return;
+    for (const auto& op : function_.body().ops())
+      if (ShowsOperands(*op) && llvm::any_of(op->operands(), [&](auto* value) {
+            return value != nullptr && caches_.contains(value);
+          }))
+        for (int i = 0; i < op->num_results(); ++i)
+          caches_.insert(op->result(i));
+  }
+
+  int Variable(int op) const { return first_ + op; }
+
   // What the busiest rank holds of a split weight. Up to 15 % above an even
   // part counts as even: 8 heads over 3 ranks (3/8) are not worth cutting a
   // head, which takes a collective to undo.
@@ -147,23 +282,6 @@ class Search {
         LargestShare(factor_size, axis_size_, module_.assumptions());
     const double even = 1.0 / static_cast<double>(axis_size_);
     return share <= 1.15 * even ? even : share;
-  }
-
-  void AddWeights() {
-    const double price = WeightPrice();
-    for (size_t i = 0; i < function_.arguments().size(); ++i) {
-      const Value* argument = function_.body().arguments()[i].get();
-      const double bytes = HintBytes(argument->type(), module_.assumptions());
-      std::vector<double> costs;
-      for (const Placement& placement : candidates_.arguments[i]) {
-        double share = 1;
-        if (placement.is_shard()) share = PricedShare(placement.factor().size);
-        const bool held = function_.arguments()[i].is_weight() ||
-                          function_.IsCarried(static_cast<int>(i));
-        costs.push_back(held ? price * bytes * share : 0);
-      }
-      argument_variable_.push_back(network_.AddVariable(std::move(costs)));
-    }
   }
 
   std::vector<Use> UsesOf(const Value* value) const {
@@ -183,30 +301,12 @@ class Search {
     }
   }
 
-  void AddReshards() {
-    CollectUses();
-    const auto& arguments = function_.body().arguments();
-    for (size_t i = 0; i < arguments.size(); ++i)
-      AddValue(arguments[i].get(), argument_variable_[i],
-               candidates_.arguments[i],
-               function_.arguments()[i].is_weight() &&
-                   !function_.IsCarried(static_cast<int>(i)));
-    for (int op = 0; op < static_cast<int>(candidates_.ops.size()); ++op) {
-      const OpCandidates& entry = candidates_.ops[op];
-      for (int r = 0; r < entry.op->num_results(); ++r) {
-        std::vector<Placement> given;
-        for (const Strategy& strategy : entry.strategies)
-          given.push_back(strategy.results[r]);
-        AddValue(entry.op->result(r), op, given, /*weight=*/false);
-      }
-    }
-  }
-
   double Reshard(const Value* value, const Placement& from, const Placement& to,
                  bool weight) const {
     double cost = ReshardMicroseconds(context_.cost, value->type(), from, to,
                                       axis_size_, module_.assumptions());
     const bool gathers = Communicates(Transition(from, to, axis_size_));
+    if (caches_.contains(value) && gathers) return cost * kCacheGatherFactor;
     if (weight && gathers) return cost * kWeightGatherFactor;
     if (weight) return 0;  // done once, when the files are written
     if (cost > 0 && has_gradient_.contains(value))
@@ -258,7 +358,7 @@ class Search {
     }
     std::vector<Want> targets;
     for (const Use& use : uses)
-      for (int s = 0; s < network_.domain(use.op); ++s)
+      for (int s = 0; s < network_.domain(Variable(use.op)); ++s)
         for (const Want& wanted : Wanted(use, s)) {
           // A copy is made of the whole value.
           if (wanted.copy) Add(targets, {wanted.placement, false});
@@ -284,15 +384,15 @@ class Search {
         if (target.placement.is_replicate()) whole = available;
       }
       for (const Use& use : uses) {
-        std::vector<double> costs(network_.domain(use.op) * 2, 0);
+        std::vector<double> costs(network_.domain(Variable(use.op)) * 2, 0);
         bool wanted_at_all = false;
-        for (int s = 0; s < network_.domain(use.op); ++s) {
+        for (int s = 0; s < network_.domain(Variable(use.op)); ++s) {
           if (!Contains(Wanted(use, s), target)) continue;
           costs[s * 2] = kInfinity;
           wanted_at_all = true;
         }
         if (wanted_at_all)
-          network_.AddPair(use.op, available, std::move(costs));
+          network_.AddPair(Variable(use.op), available, std::move(costs));
       }
     }
   }
@@ -300,7 +400,7 @@ class Search {
   void AddDirect(const Value* value, int maker,
                  const std::vector<Placement>& given, const Use& use,
                  bool weight) {
-    const int domain = network_.domain(use.op);
+    const int domain = network_.domain(Variable(use.op));
     std::vector<double> costs(given.size() * domain, 0);
     for (size_t g = 0; g < given.size(); ++g)
       for (int s = 0; s < domain; ++s)
@@ -308,55 +408,29 @@ class Search {
           costs[g * domain + s] +=
               Reshard(value, given[g], wanted.placement, weight) +
               (wanted.copy ? CopyMicroseconds(value) : 0);
-    network_.AddPair(maker, use.op, std::move(costs));
-  }
-
-  void AddResults() {
-    llvm::DenseSet<const Value*> whole;
-    const auto& results = function_.body().results();
-    for (size_t i = 0; i < results.size(); ++i) {
-      const int argument = function_.result_info(i).argument;
-      if (argument >= 0) {
-        AddCarried(results[i], argument);
-      } else if (whole.insert(results[i]).second) {
-        const auto [maker, given] = MakerOf(results[i]);
-        for (size_t g = 0; g < given.size(); ++g)
-          network_.AddUnary(maker, static_cast<int>(g),
-                            Reshard(results[i], given[g],
-                                    Placement::Replicate(), /*weight=*/false));
-      }
-    }
-  }
-
-  // The variable that decides how a value lies, and its choices.
-  std::pair<int, std::vector<Placement>> MakerOf(const Value* value) const {
-    if (value->op() == nullptr)
-      return {argument_variable_[value->index()],
-              candidates_.arguments[value->index()]};
-    const int op = candidates_.index_of.lookup(value->op());
-    std::vector<Placement> given;
-    for (const Strategy& strategy : candidates_.ops[op].strategies)
-      given.push_back(strategy.results[value->index()]);
-    return {op, given};
+    network_.AddPair(maker, Variable(use.op), std::move(costs));
   }
 
   // A result that becomes an argument lies as the argument does. A dim that
   // grows from call to call is not split.
-  void AddCarried(const Value* value, int argument) {
-    const int variable = argument_variable_[argument];
-    const std::vector<Placement>& choices = candidates_.arguments[argument];
-    const Dims& dims = function_.body().arguments()[argument]->type().dims;
-    for (size_t c = 0; c < choices.size(); ++c)
-      if (choices[c].is_shard() &&
-          dims[choices[c].dim()] != value->type().dims[choices[c].dim()])
-        network_.AddUnary(variable, static_cast<int>(c), kInfinity);
-    const auto [maker, given] = MakerOf(value);
-    if (maker == variable) return;
+  void AddCarried(const Value* value, const Value& argument,
+                  const Maker& target) {
+    const Dims& dims = argument.type().dims;
+    const Dims& result_dims = value->type().dims;
+    for (size_t c = 0; c < target.choices.size(); ++c) {
+      const Placement& choice = target.choices[c];
+      if (choice.is_shard() &&
+          (dims[choice.dim()] != result_dims[choice.dim()] ||
+           !dims[choice.dim()].is_constant()))
+        network_.AddUnary(target.variable, static_cast<int>(c), kInfinity);
+    }
+    const Maker maker = MakerOf(value);
+    if (maker.variable == target.variable) return;
     std::vector<double> costs;
-    for (const Placement& from : given)
-      for (const Placement& to : choices)
+    for (const Placement& from : maker.choices)
+      for (const Placement& to : target.choices)
         costs.push_back(Reshard(value, from, to, /*weight=*/false));
-    network_.AddPair(maker, variable, std::move(costs));
+    network_.AddPair(maker.variable, target.variable, std::move(costs));
   }
 
   static void SetPlacement(Value* value, int axis, int ndim,
@@ -367,30 +441,97 @@ class Search {
     value->set_spec(std::move(spec));
   }
 
-  void Apply(const CostNetwork::Solution& solution) {
-    const int ndim = module_.mesh().ndim();
-    for (size_t op = 0; op < candidates_.ops.size(); ++op) {
-      const OpCandidates& entry = candidates_.ops[op];
-      const Strategy& chosen = entry.strategies[solution.choices[op]];
-      for (int i = 0; i < entry.op->num_results(); ++i)
-        SetPlacement(entry.op->result(i), axis_, ndim, chosen.results[i]);
-    }
-    for (size_t i = 0; i < argument_variable_.size(); ++i)
-      SetPlacement(
-          function_.body().arguments()[i].get(), axis_, ndim,
-          candidates_.arguments[i][solution.choices[argument_variable_[i]]]);
-  }
-
   Module& module_;
   Function& function_;
   const int axis_;
   const int64_t axis_size_;
   const PassContext& context_;
   Candidates candidates_;
-  CostNetwork network_;  // variable i < ops.size() is op i
+  CostNetwork& network_;
+  int first_ = 0;  // the variable of op 0; those of the others follow
   std::vector<int> argument_variable_;
   llvm::DenseMap<const Value*, std::vector<Use>> uses_;
+  llvm::DenseSet<const Value*> caches_;
   llvm::DenseSet<const Value*> has_gradient_;  // empty unless training
+};
+
+// All functions of a module together.
+class Search {
+ public:
+  Search(Module& module, int axis, const PassContext& context)
+      : module_(module),
+        axis_(axis),
+        axis_size_(module.mesh().axis(axis).size),
+        context_(context) {
+    for (const auto& function : module.functions())
+      parts_.emplace_back(module, *function, axis, context, network_);
+  }
+
+  absl::Status Run() {
+    for (FunctionSearch& part : parts_) TP_RETURN_IF_ERROR(part.FindChoices());
+    ShareChoices();
+    double price = 0;
+    for (FunctionSearch& part : parts_)
+      price = std::max(price, part.WeightPrice());
+    for (FunctionSearch& part : parts_) part.AddOps();
+    std::map<std::string, int> variables;
+    for (FunctionSearch& part : parts_) part.AddWeights(price, variables);
+    for (FunctionSearch& part : parts_) part.AddReshards();
+    for (FunctionSearch& part : parts_)
+      part.AddResults([&](size_t result) {
+        const Value* argument =
+            ArgumentOfResult(module_, part.function(), result);
+        return OwnerOf(argument).MakerOf(argument);
+      });
+    CostNetwork::Solution solution = network_.Solve();
+    if (solution.cost == kInfinity)
+      return absl::InternalError("the cost network has no solution");
+    int ops = 0;
+    for (FunctionSearch& part : parts_) {
+      part.Apply(solution);
+      ops += part.num_ops();
+    }
+    context_.Remark(absl::StrFormat(
+        "search: axis %s, %d ops, %d variables, cost %.1f us, %s",
+        module_.mesh().axis(axis_).name, ops, network_.num_variables(),
+        solution.cost, solution.optimal ? "optimal" : "not proven optimal"));
+    return absl::OkStatus();
+  }
+
+ private:
+  // A weight of several functions may lie in every way that one of them likes.
+  void ShareChoices() {
+    std::map<std::string, std::vector<std::vector<Placement>*>> uses;
+    for (FunctionSearch& part : parts_)
+      for (size_t i = 0; i < part.function().arguments().size(); ++i)
+        if (part.function().arguments()[i].is_weight())
+          uses[part.function().arguments()[i].name].push_back(&part.choices(i));
+    for (auto& [name, lists] : uses) {
+      std::vector<Placement> all;
+      for (const std::vector<Placement>* list : lists)
+        for (const Placement& placement : *list)
+          if (llvm::none_of(all, [&](const Placement& other) {
+                return SameLayout(other, placement, axis_size_);
+              }))
+            all.push_back(placement);
+      for (std::vector<Placement>* list : lists) *list = all;
+    }
+  }
+
+  FunctionSearch& OwnerOf(const Value* argument) {
+    for (FunctionSearch& part : parts_)
+      for (const auto& own : part.function().body().arguments())
+        if (own.get() == argument) return part;
+    TP_CHECK(false, "an argument of no function");
+    return parts_.front();
+  }
+
+  Module& module_;
+  const int axis_;
+  const int64_t axis_size_;
+  const PassContext& context_;
+  CostNetwork network_;
+  std::deque<FunctionSearch> parts_;
 };
 
 }  // namespace
@@ -401,9 +542,7 @@ absl::Status SearchPlacements(Module& module, const PassContext& context) {
         absl::StrCat("meshes of several axes are not planned yet, and ",
                      module.mesh().ToString(), " has ", module.mesh().ndim(),
                      "; use one axis, as in --tp ", module.mesh().num_ranks()));
-  for (const auto& function : module.functions())
-    TP_RETURN_IF_ERROR(Search(module, *function, 0, context).Run());
-  return absl::OkStatus();
+  return Search(module, 0, context).Run();
 }
 
 }  // namespace tp

@@ -35,8 +35,13 @@ std::string Megabytes(int64_t bytes) {
 
 std::vector<std::string> UnknownOpWarnings(const Module& planned) {
   std::map<std::string, Use> uses;
-  if (planned.functions().empty()) return {};
-  for (const auto& op : planned.functions()[0]->body().ops()) {
+  std::vector<const Op*> ops;
+  for (const auto& function : planned.functions()) {
+    // The backward pass has no ops of the model's own.
+    if (function->name() == "backward") break;
+    for (const auto& op : function->body().ops()) ops.push_back(op.get());
+  }
+  for (const Op* op : ops) {
     if (FindOpDef(*op) != nullptr) continue;
     Use& use = uses[op->name()];
     if (use.count++ == 0) use.first = op->location();

@@ -91,8 +91,10 @@ absl::StatusOr<std::unique_ptr<Executor>> Executor::Create(
 
 void Executor::PackWeights() {
   std::map<int, at::Tensor*> weights;
+  std::map<int, std::string> names;
   for (size_t i = 0; i < weights_.size(); ++i) {
     weights[program_->weights()[i].reg] = &weights_[i];
+    names[program_->weights()[i].reg] = program_->weights()[i].info.name;
   }
   // By weight and orientation, the instructions that use it.
   std::map<std::pair<int, bool>, std::vector<size_t>> uses;
@@ -110,7 +112,11 @@ void Executor::PackWeights() {
   // One weight at a time is there twice.
   for (auto it = uses.begin(); it != uses.end();) {
     const auto [weight, transposed] = it->first;
-    const at::Tensor packed = PackWeight(*weights[weight], transposed);
+    at::Tensor own;
+    at::Tensor& packed = options_.packed == nullptr
+                             ? own
+                             : (*options_.packed)[{names[weight], transposed}];
+    if (!packed.defined()) packed = PackWeight(*weights[weight], transposed);
     for (size_t i : it->second) packed_[i] = packed;
     ++it;
     const bool is_last = it == uses.end() || it->first.first != weight;

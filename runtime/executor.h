@@ -3,7 +3,10 @@
 #define TP_RUNTIME_EXECUTOR_H_
 
 #include <cstdint>
+#include <map>
 #include <memory>
+#include <string>
+#include <utility>
 #include <vector>
 
 #include "absl/status/statusor.h"
@@ -20,6 +23,10 @@ struct Sizes {
 
 enum class NanCheck : uint8_t { kOff, kOutputs, kAll };
 
+// Packed copies of weights, by name and orientation, for executors of one rank
+// that share their weights.
+using PackedWeights = std::map<std::pair<std::string, bool>, at::Tensor>;
+
 struct ExecutorOptions {
   NanCheck nan_check = NanCheck::kOff;
   // Values that depend on weights and sizes only (masks, rotary tables) are
@@ -29,6 +36,9 @@ struct ExecutorOptions {
   // Keeps weights of matrix products in the layout of the fastest kernels.
   // Not for programs that are differentiated.
   bool pack_weights = true;
+  // Where packed copies are looked for and left; null: nobody else's. Used
+  // during Create only.
+  PackedWeights* packed = nullptr;
   // Sets of sizes remembered; the oldest goes first.
   int max_bindings = 8;
 };

@@ -79,8 +79,17 @@ WeightLoader WeightsByName(const Package& package,
     // As it was written: `program` may have been promoted to f64.
     const Function& function =
         *package.programs[rank]->function(program.function().name());
+    MatchOptions options;
+    // Those of other entries.
+    for (const auto& other : package.programs[rank]->functions()) {
+      for (const ArgumentInfo& info : other->arguments()) {
+        options.known.push_back(info.name);
+        options.known.insert(options.known.end(), info.aliases.begin(),
+                             info.aliases.end());
+      }
+    }
     TP_ASSIGN_OR_RETURN(MatchedWeights matched,
-                        MatchWeights(function, *given, {}));
+                        MatchWeights(function, *given, options));
     std::vector<at::Tensor> weights;
     size_t argument = 0;
     for (const ProgramArgument& weight : program.weights()) {

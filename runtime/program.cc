@@ -8,6 +8,8 @@
 #include "ir/schedule.h"
 #include "ir/status.h"
 #include "llvm/ADT/DenseMap.h"
+#include "llvm/ADT/STLExtras.h"
+#include "llvm/ADT/StringSet.h"
 
 namespace tp {
 namespace {
@@ -123,6 +125,7 @@ class ProgramBuilder {
 
   absl::Status Build(const Function& function) {
     AddArguments(function);
+    AddAssumptions();
     for (const std::unique_ptr<Op>& op : function.body().ops()) {
       absl::Status status = AddOp(*op);
       if (!status.ok()) {
@@ -167,6 +170,43 @@ class ProgramBuilder {
     }
   }
 
+  // A size belongs to the function with the input that it is read from: of
+  // the same name there may be one in every function, but its dim then is
+  // another symbol.
+  void AddAssumptions() {
+    const Assumptions& assumptions = program_.module().assumptions();
+    const bool alone =
+        llvm::count_if(program_.module().functions(), [](const auto& function) {
+          return function->name() != "backward" &&
+                 function->name() != "reduce_gradients";
+        }) == 1;
+    llvm::StringSet<> others;
+    for (const SymbolInfo& symbol : assumptions.symbols()) {
+      if (symbol.input.empty() || alone || ReadsHere(symbol))
+        program_.symbols_.push_back(symbol);
+      else
+        others.insert(symbol.name);
+    }
+    for (const Guard& guard : assumptions.guards()) {
+      llvm::StringSet<> used;
+      guard.lhs.CollectSymbols(used);
+      guard.rhs.CollectSymbols(used);
+      if (llvm::none_of(used, [&](const auto& entry) {
+            return others.contains(entry.getKey());
+          }))
+        program_.guards_.push_back(guard);
+    }
+  }
+
+  bool ReadsHere(const SymbolInfo& symbol) const {
+    return llvm::any_of(program_.inputs_, [&](const ProgramArgument& input) {
+      return input.info.name == symbol.input &&
+             symbol.dim < input.type.ndim() &&
+             input.type.dims[symbol.dim].AsSymbol() ==
+                 std::optional<llvm::StringRef>(symbol.name);
+    });
+  }
+
   absl::Status AddResults(const Function& function) {
     for (size_t i = 0; i < function.body().results().size(); ++i) {
       const Value* value = function.body().results()[i];
@@ -178,6 +218,8 @@ class ProgramBuilder {
       result.reg = registers_[value];
       const ResultInfo info = function.result_info(i);
       result.is_output = info.is_output;
+      result.feeds_function = info.feeds_function;
+      result.feeds_input = info.feeds_input;
       if (info.argument >= 0) {
         (function.arguments()[info.argument].is_weight() ? result.weight
                                                          : result.input) =

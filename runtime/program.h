@@ -103,6 +103,11 @@ struct ProgramResult {
   int input = -1;
   TensorType type;    // the whole one
   ShardingSpec spec;  // empty in a program without a plan
+  // The input of another function that it becomes; "" if none.
+  std::string feeds_function;
+  std::string feeds_input;
+
+  bool is_cache() const { return input >= 0 || !feeds_function.empty(); }
 };
 
 class Program {
@@ -116,6 +121,11 @@ class Program {
 
   const Module& module() const { return *module_; }
   const Function& function() const { return *function_; }
+  const std::string& name() const { return function_->name(); }
+  // Those of the module that this function's inputs decide: sizes read from
+  // them, and what is assumed of those.
+  const std::vector<SymbolInfo>& symbols() const { return symbols_; }
+  const std::vector<Guard>& guards() const { return guards_; }
   int64_t rank() const { return module_->rank().value_or(0); }
   const std::vector<ProgramArgument>& inputs() const { return inputs_; }
   const std::vector<ProgramArgument>& weights() const { return weights_; }
@@ -132,6 +142,8 @@ class Program {
 
   std::shared_ptr<const Module> module_;
   const Function* function_ = nullptr;
+  std::vector<SymbolInfo> symbols_;
+  std::vector<Guard> guards_;
   std::vector<ProgramArgument> inputs_;
   std::vector<ProgramArgument> weights_;
   std::vector<Instruction> instructions_;

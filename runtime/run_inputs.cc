@@ -9,8 +9,8 @@
 namespace tp {
 namespace {
 
-std::string ShapeOf(const at::Tensor& tensor) {
-  return absl::StrCat("[", absl::StrJoin(tensor.sizes(), ", "), "]");
+std::string ShapeOf(at::IntArrayRef sizes) {
+  return absl::StrCat("[", absl::StrJoin(sizes, ", "), "]");
 }
 
 std::string DTypeName(const at::Tensor& tensor) {
@@ -29,17 +29,24 @@ std::string Signature(const Program& program) {
 
 class InputBinder {
  public:
-  InputBinder(const Program& program, bool convert_floats)
-      : program_(program), convert_floats_(convert_floats) {}
+  InputBinder(const Program& program, bool convert_floats,
+              llvm::ArrayRef<KeptSizes> kept)
+      : program_(program), convert_floats_(convert_floats), kept_(kept) {}
 
   absl::StatusOr<BoundInputs> Bind(const NamedTensors& given) {
     TP_RETURN_IF_ERROR(Match(given));
+    sizes_.resize(bound_.tensors.size());
     for (size_t i = 0; i < bound_.tensors.size(); ++i) {
+      if (!bound_.tensors[i].defined()) {
+        sizes_[i] = *kept_[i];
+        continue;
+      }
       TP_RETURN_IF_ERROR(CheckType(program_.inputs()[i], bound_.tensors[i]));
+      sizes_[i] = bound_.tensors[i].sizes().vec();
     }
     TP_RETURN_IF_ERROR(ReadSymbols());
-    for (size_t i = 0; i < bound_.tensors.size(); ++i) {
-      TP_RETURN_IF_ERROR(CheckShape(program_.inputs()[i], bound_.tensors[i]));
+    for (size_t i = 0; i < sizes_.size(); ++i) {
+      TP_RETURN_IF_ERROR(CheckShape(program_.inputs()[i], sizes_[i]));
     }
     TP_RETURN_IF_ERROR(CheckGuards());
     return std::move(bound_);
@@ -77,11 +84,15 @@ class InputBinder {
       bound_.tensors[index] = tensor;
     }
     for (size_t i = 0; i < bound_.tensors.size(); ++i) {
-      if (bound_.tensors[i].defined()) continue;
+      if (bound_.tensors[i].defined() || IsKept(i)) continue;
       return Bad(absl::StrCat("input '", program_.inputs()[i].info.name,
                               "' is missing (pass it with --inputs FILE)"));
     }
     return absl::OkStatus();
+  }
+
+  bool IsKept(size_t index) const {
+    return index < kept_.size() && kept_[index].has_value();
   }
 
   absl::Status CheckType(const ProgramArgument& input, at::Tensor& tensor) {
@@ -102,25 +113,25 @@ class InputBinder {
     }
     if (tensor.dim() != input.type.ndim()) {
       return Bad(absl::StrCat("input '", input.info.name, "' has shape ",
-                              ShapeOf(tensor), ", expected ", input.type.ndim(),
-                              " dims"));
+                              ShapeOf(tensor.sizes()), ", expected ",
+                              input.type.ndim(), " dims"));
     }
     tensor = tensor.contiguous();
     return absl::OkStatus();
   }
 
   absl::Status ReadSymbols() {
-    for (const SymbolInfo& symbol : program_.module().assumptions().symbols()) {
+    for (const SymbolInfo& symbol : program_.symbols()) {
       if (symbol.input.empty()) continue;
       const int index = Find(symbol.input);
       if (index < 0 || symbol.dim < 0 ||
-          symbol.dim >= bound_.tensors[index].dim()) {
+          symbol.dim >= static_cast<int>(sizes_[index].size())) {
         return absl::InvalidArgumentError(
             absl::StrCat("the package reads size '", symbol.name,
                          "' from an input that is not there: dim ", symbol.dim,
                          " of '", symbol.input, "'"));
       }
-      const int64_t size = bound_.tensors[index].size(symbol.dim);
+      const int64_t size = sizes_[index][symbol.dim];
       if (size < 1) {
         return Bad(absl::StrCat("dim ", symbol.dim, " of input '", symbol.input,
                                 "' is empty; '", symbol.name,
@@ -133,24 +144,29 @@ class InputBinder {
   }
 
   absl::Status CheckShape(const ProgramArgument& input,
-                          const at::Tensor& tensor) const {
+                          const std::vector<int64_t>& sizes) const {
+    if (static_cast<int>(sizes.size()) != input.type.ndim()) {
+      return Bad(absl::StrCat("input '", input.info.name, "' has ",
+                              sizes.size(), " dims, expected ",
+                              input.type.ndim()));
+    }
     for (int dim = 0; dim < input.type.ndim(); ++dim) {
       const SymExpr& size = input.type.dims[dim];
       TP_ASSIGN_OR_RETURN(int64_t wanted, size.Evaluate(bound_.sizes.values));
-      if (wanted == tensor.size(dim)) continue;
+      if (wanted == sizes[dim]) continue;
       std::string why;
       if (!size.is_constant()) {
         why = absl::StrCat(" (", size.ToString(), " = ", wanted, ")");
       }
       return Bad(absl::StrCat("input '", input.info.name, "' has shape ",
-                              ShapeOf(tensor), ", but dim ", dim, " has to be ",
+                              ShapeOf(sizes), ", but dim ", dim, " has to be ",
                               wanted, why));
     }
     return absl::OkStatus();
   }
 
   absl::Status CheckGuards() const {
-    for (const Guard& guard : program_.module().assumptions().guards()) {
+    for (const Guard& guard : program_.guards()) {
       TP_ASSIGN_OR_RETURN(int64_t lhs, guard.lhs.Evaluate(bound_.sizes.values));
       TP_ASSIGN_OR_RETURN(int64_t rhs, guard.rhs.Evaluate(bound_.sizes.values));
       if (Holds(lhs, guard.relation, rhs)) continue;
@@ -160,7 +176,8 @@ class InputBinder {
           guard.ToString(), ", here ", lhs, " ", ToString(guard.relation), " ",
           rhs, " does not hold (", guard.reason,
           where.empty() ? "" : absl::StrCat("; ", where),
-          "). Give inputs of sizes that fit or, if the model itself takes these, "
+          "). Give inputs of sizes that fit or, if the model itself takes "
+          "these, "
           "compile with them as example inputs."));
     }
     return absl::OkStatus();
@@ -168,6 +185,8 @@ class InputBinder {
 
   const Program& program_;
   bool convert_floats_;
+  llvm::ArrayRef<KeptSizes> kept_;
+  std::vector<std::vector<int64_t>> sizes_;  // by input
   BoundInputs bound_;
 };
 
@@ -175,8 +194,9 @@ class InputBinder {
 
 absl::StatusOr<BoundInputs> BindRunInputs(const Program& program,
                                           const NamedTensors& given,
-                                          bool convert_floats) {
-  return InputBinder(program, convert_floats).Bind(given);
+                                          bool convert_floats,
+                                          llvm::ArrayRef<KeptSizes> kept) {
+  return InputBinder(program, convert_floats, kept).Bind(given);
 }
 
 }  // namespace tp

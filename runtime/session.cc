@@ -9,6 +9,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "ir/status.h"
+#include "llvm/ADT/STLExtras.h"
 #include "runtime/default_dtype.h"
 #include "runtime/shard_tensor.h"
 #include "runtime/to_f64.h"
@@ -17,6 +18,11 @@ namespace tp {
 namespace {
 
 constexpr char kForward[] = "forward";
+
+// Functions of a training package that no caller starts with.
+bool IsEntry(const Function& function) {
+  return function.name() != "backward" && function.name() != "reduce_gradients";
+}
 
 bool SameBits(const at::Tensor& a, const at::Tensor& b) {
   if (a.scalar_type() != b.scalar_type() || a.sizes() != b.sizes()) {
@@ -64,12 +70,36 @@ absl::Status Session::Start(std::vector<std::shared_ptr<const Module>> programs,
   }
   TP_ASSIGN_OR_RETURN(group_,
                       RankGroup::Create(programs[0]->mesh(), options_.group));
+  TP_RETURN_IF_ERROR(ChooseEntries(*programs[0]));
   ranks_.resize(ranks);
   return group_->Run([&](int rank) {
     absl::Status status = StartRank(rank, programs[rank], load);
     return absl::IsResourceExhausted(status) ? Annotate(status, "while loading")
                                              : status;
   });
+}
+
+absl::Status Session::ChooseEntries(const Module& module) {
+  std::vector<std::string> names;
+  for (const auto& function : module.functions()) {
+    if (IsEntry(*function)) names.push_back(function->name());
+  }
+  std::string wanted = options_.entry;
+  if (wanted.empty()) {
+    wanted = names.size() == 1 || options_.all_entries ? names[0] : kForward;
+  }
+  if (!llvm::is_contained(names, wanted)) {
+    return absl::InvalidArgumentError(absl::StrCat(
+        options_.entry.empty()
+            ? "the package has several entries: choose one with --entry"
+            : absl::StrCat("the package has no entry '", wanted, "'"),
+        "; its entries are ", absl::StrJoin(names, ", ")));
+  }
+  entries_ = {wanted};
+  for (const std::string& name : names) {
+    if (options_.all_entries && name != wanted) entries_.push_back(name);
+  }
+  return absl::OkStatus();
 }
 
 absl::Status Session::StartRank(int rank, std::shared_ptr<const Module> program,
@@ -80,18 +110,49 @@ absl::Status Session::StartRank(int rank, std::shared_ptr<const Module> program,
     PromoteToF64(*promoted);
     program = std::move(promoted);
   }
+  std::map<std::string, at::Tensor> weights;
+  PackedWeights packed;
+  for (const std::string& entry : entries_) {
+    TP_RETURN_IF_ERROR(AddEntry(rank, program, entry, load, weights, packed));
+  }
+  return absl::OkStatus();
+}
+
+// `weights` and `packed` are those of the entries before.
+absl::Status Session::AddEntry(int rank, std::shared_ptr<const Module> program,
+                               const std::string& entry,
+                               const WeightLoader& load,
+                               std::map<std::string, at::Tensor>& weights,
+                               PackedWeights& packed) {
   Rank& state = ranks_[rank];
   TP_ASSIGN_OR_RETURN(std::shared_ptr<const Program> compiled,
-                      Program::Compile(program, kForward, at::kCPU));
-  TP_ASSIGN_OR_RETURN(std::vector<at::Tensor> weights, load(rank, *compiled));
-  TP_RETURN_IF_ERROR(CheckWeights(*compiled, weights, options_.f64));
-  for (const at::Tensor& weight : weights) {
-    state.weight_bytes += static_cast<int64_t>(weight.nbytes());
+                      Program::Compile(program, entry, at::kCPU));
+  TP_ASSIGN_OR_RETURN(std::vector<at::Tensor> own, load(rank, *compiled));
+  const std::vector<ProgramArgument>& arguments = compiled->weights();
+  for (size_t i = 0; i < own.size() && i < arguments.size(); ++i) {
+    auto known = weights.find(arguments[i].info.name);
+    if (known != weights.end()) own[i] = known->second;
   }
-  TP_ASSIGN_OR_RETURN(state.executor,
-                      Executor::Create(std::move(compiled), std::move(weights),
-                                       group_->axes(rank), options_.executor));
+  TP_RETURN_IF_ERROR(CheckWeights(*compiled, own, options_.f64));
+  for (size_t i = 0; i < own.size() && i < arguments.size(); ++i) {
+    // Nobody else may hold what packing lets go.
+    const at::Tensor kept = entries_.size() > 1 ? own[i] : at::Tensor();
+    if (!weights.try_emplace(arguments[i].info.name, kept).second) continue;
+    state.weight_bytes += static_cast<int64_t>(own[i].nbytes());
+  }
+  ExecutorOptions options = options_.executor;
+  options.packed = &packed;
+  TP_ASSIGN_OR_RETURN(std::unique_ptr<Executor> executor,
+                      Executor::Create(std::move(compiled), std::move(own),
+                                       group_->axes(rank), options));
+  state.executors.push_back(std::move(executor));
   return absl::OkStatus();
+}
+
+int Session::FindEntry(const std::string& name) const {
+  const auto found = llvm::find(entries_, name);
+  return found == entries_.end() ? -1
+                                 : static_cast<int>(found - entries_.begin());
 }
 
 absl::StatusOr<std::vector<at::Tensor>> Session::Run(const NamedTensors& inputs,
@@ -108,7 +169,7 @@ absl::StatusOr<std::vector<at::Tensor>> Session::Run(const NamedTensors& inputs,
     Rank& state = ranks_[rank];
     state.inputs = bound.tensors;
     for (size_t i = 0; i < state.inputs.size(); ++i) {
-      const ProgramArgument& input = state.executor->program().inputs()[i];
+      const ProgramArgument& input = state.executors[0]->program().inputs()[i];
       if (IsWhole(input.spec)) continue;
       TP_ASSIGN_OR_RETURN(state.inputs[i], ShardOf(state.inputs[i], input.spec,
                                                    mesh(), rank, sizes));
@@ -117,8 +178,8 @@ absl::StatusOr<std::vector<at::Tensor>> Session::Run(const NamedTensors& inputs,
     options.times = measure ? &report->times[rank] : nullptr;
     options.random_key = runs_;
     options.evaluate = true;
-    TP_ASSIGN_OR_RETURN(
-        state.results, state.executor->Run(state.inputs, bound.sizes, options));
+    TP_ASSIGN_OR_RETURN(state.results, state.executors[0]->Run(
+                                           state.inputs, bound.sizes, options));
     return absl::OkStatus();
   }));
   ++runs_;
@@ -155,7 +216,7 @@ void Session::KeepState() {
   c10::InferenceMode inference;
   for (Rank& rank : ranks_) {
     const std::vector<ProgramResult>& results =
-        rank.executor->program().results();
+        rank.executors[0]->program().results();
     for (size_t i = 0; i < results.size(); ++i) {
       if (results[i].weight < 0) continue;
       at::Tensor value = rank.results[i].contiguous();
@@ -163,7 +224,7 @@ void Session::KeepState() {
       for (const at::Tensor& input : rank.inputs) {
         if (value.is_alias_of(input)) value = value.clone();
       }
-      rank.executor->SetWeight(results[i].weight, std::move(value));
+      rank.executors[0]->SetWeight(results[i].weight, std::move(value));
     }
   }
 }
@@ -176,7 +237,7 @@ absl::StatusOr<NamedTensors> Session::State() const {
     TP_ASSIGN_OR_RETURN(
         at::Tensor whole,
         Assemble(result.type, result.spec, mesh(), {}, [&](int rank) {
-          return ranks_[rank].executor->weight(result.weight);
+          return ranks_[rank].executors[0]->weight(result.weight);
         }));
     state.emplace_back(weights[result.weight].info.name, std::move(whole));
   }
@@ -217,7 +278,7 @@ absl::Status Session::SetState(const NamedTensors& state) {
     for (int rank = 0; rank < num_ranks(); ++rank) {
       TP_ASSIGN_OR_RETURN(at::Tensor part,
                           ShardOf(whole, result.spec, mesh(), rank, {}));
-      ranks_[rank].executor->SetWeight(result.weight, std::move(part));
+      ranks_[rank].executors[0]->SetWeight(result.weight, std::move(part));
     }
   }
   return absl::OkStatus();

@@ -5,6 +5,8 @@
 #ifndef TP_RUNTIME_SESSION_H_
 #define TP_RUNTIME_SESSION_H_
 
+#include <functional>
+#include <map>
 #include <memory>
 #include <string>
 #include <vector>
@@ -31,6 +33,10 @@ struct SessionOptions {
   // After each run, compares all outputs of all ranks, bit for bit.
   bool check_replicas = false;
   int output_rank = 0;
+  // The entry that Run runs; empty: the package's only one, or @forward. `all`
+  // also readies the others, over the same weights.
+  std::string entry;
+  bool all_entries = false;
 };
 
 // What a call gives besides the outputs.
@@ -68,6 +74,23 @@ class Session {
   // known or of another shape or dtype.
   absl::Status SetState(const NamedTensors& state);
 
+  // Names of the entries that are ready; Run runs the first.
+  const std::vector<std::string>& entries() const { return entries_; }
+  // -1: not ready or not there.
+  int FindEntry(const std::string& name) const;
+  const Program& program(int entry) const {
+    return ranks_[0].executors[entry]->program();
+  }
+  // For callers that keep what calls return on the ranks.
+  Executor& executor(int rank, int entry) {
+    return *ranks_[rank].executors[entry];
+  }
+  // Runs work(rank) on every rank's thread (see RankGroup::Run).
+  absl::Status OnRanks(const std::function<absl::Status(int rank)>& work) {
+    return group_->Run(work);
+  }
+  const SessionOptions& options() const { return options_; }
+
   const Mesh& mesh() const { return group_->mesh(); }
   int num_ranks() const { return static_cast<int>(ranks_.size()); }
   int threads_per_rank() const { return group_->threads_per_rank(); }
@@ -78,7 +101,7 @@ class Session {
 
  private:
   struct Rank {
-    std::unique_ptr<Executor> executor;
+    std::vector<std::unique_ptr<Executor>> executors;  // by entry
     int64_t weight_bytes = 0;
     std::vector<at::Tensor> inputs;   // of this call, as the program takes them
     std::vector<at::Tensor> results;  // of this call
@@ -88,7 +111,12 @@ class Session {
                      const WeightLoader& load);
   absl::Status StartRank(int rank, std::shared_ptr<const Module> program,
                          const WeightLoader& load);
-  const Program& program() const { return ranks_[0].executor->program(); }
+  absl::Status ChooseEntries(const Module& module);
+  absl::Status AddEntry(int rank, std::shared_ptr<const Module> program,
+                        const std::string& entry, const WeightLoader& load,
+                        std::map<std::string, at::Tensor>& weights,
+                        PackedWeights& packed);
+  const Program& program() const { return program(0); }
   absl::StatusOr<at::Tensor> WholeResult(size_t index,
                                          const SymbolValues& sizes) const;
   absl::Status CompareReplicas() const;
@@ -96,6 +124,7 @@ class Session {
 
   SessionOptions options_;
   std::vector<std::string> notes_;
+  std::vector<std::string> entries_;
   std::vector<Rank> ranks_;
   uint64_t runs_ = 0;
   std::unique_ptr<RankGroup> group_;  // last: joined first

@@ -8,14 +8,21 @@
 #include <cstring>
 #include <filesystem>
 #include <iostream>
+#include <map>
+#include <optional>
 
+#include "absl/strings/ascii.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
+#include "absl/strings/str_join.h"
+#include "absl/strings/str_split.h"
 #include "codegen/package_writer.h"
 #include "codegen/plan_yaml.h"
 #include "frontend/config_reader.h"
-#include "frontend/torchscript_importer.h"
+#include "frontend/entries.h"
+#include "ir/cache_links.h"
 #include "ir/file_digest.h"
+#include "ir/generate_info.h"
 #include "ir/safetensors.h"
 #include "ir/status.h"
 #include "ir/text.h"
@@ -37,6 +44,9 @@ constexpr int64_t kMaxRanks = 1024;
 constexpr char kUsage[] =
     R"(usage: tp-compile MODEL.pt --inputs A.safetensors [--inputs B.safetensors ...]
                   [--tp N | --mesh tp=N] -o DIR
+       tp-compile ENC.pt STEP.pt --entry encode,step --inputs encode=E.safetensors
+                  --inputs step=S.safetensors [--cache LINK ...] ... -o DIR
+       tp-compile --generate MODEL.generate.json [--tp N] -o DIR
 
 Splits a TorchScript model over N ranks and writes a package that tp-run runs.
 
@@ -58,7 +68,17 @@ Splits a TorchScript model over N ranks and writes a package that tp-run runs.
   --config FILE      rules (YAML) that pin weights; the rest is searched
   --weights PATH     weights by original name from safetensors instead of the
                      archive's: one file, or a HuggingFace folder
-  --method NAME      the method to compile (default forward)
+  --method NAME      the method to compile (default forward); with --entry a
+                     list, one per entry
+  --entry A,B,...    names the entries of a package of several models, or
+                     methods of one, over one set of weights; --inputs, --arg
+                     and --dynamic then begin with an entry: step=FILE,
+                     step=NAME=VALUE, step=input_ids:0=batch
+  --cache LINK       output_1=past: what output_1 gives is the input "past" of
+                     the next call, and stays split over the ranks; between
+                     entries prefill.output_1=step.past; may repeat
+  --generate FILE    entries, inputs and caches from the file that tp_export.py
+                     --generate writes, for tp-run generate
   --allow-op NAME    lets an operator through the archive check (lib::op, or
                      lib::* for all of a library)
   --load-library F   loads a shared library of operators first; tp-run needs it
@@ -80,7 +100,11 @@ plan, 8 out of memory.
 )";
 
 struct Options {
-  std::string model;
+  std::vector<std::string> models;
+  std::string entries;
+  std::vector<std::string> caches;
+  std::string generate;
+  std::optional<GenerateInfo> generate_info;  // of `generate`
   std::vector<std::string> inputs;
   std::vector<std::string> arguments;
   std::vector<std::string> dynamic;
@@ -89,7 +113,7 @@ struct Options {
   std::string mesh;
   std::string config;
   std::string weights;
-  std::string method = "forward";
+  std::string method;
   std::string output;
   std::string dump_after;
   std::string stop_after;
@@ -120,10 +144,10 @@ absl::Status ParseMesh(const std::string& tp, Options& options) {
     if (!options.mesh.empty())
       return absl::InvalidArgumentError("give --tp or --mesh, not both");
   }
-  TP_ASSIGN_OR_RETURN(options.ranks,
-                      Mesh::Parse(options.mesh.empty()
-                                      ? absl::StrCat("tp=", ranks)
-                                      : options.mesh));
+  TP_ASSIGN_OR_RETURN(
+      options.ranks,
+      Mesh::Parse(options.mesh.empty() ? absl::StrCat("tp=", ranks)
+                                       : options.mesh));
   if (options.ranks.num_ranks() > kMaxRanks)
     return absl::InvalidArgumentError(
         absl::StrCat("a mesh of ", options.ranks.num_ranks(),
@@ -140,10 +164,34 @@ absl::StatusOr<std::vector<std::string>> PassesToRun(
     if (name == stop_after) return names;
   }
   if (!stop_after.empty())
-    return absl::NotFoundError(absl::StrCat(
-        "--stop-after ", stop_after, ": no such pass; see tp-opt "
-        "--list-passes"));
+    return absl::NotFoundError(absl::StrCat("--stop-after ", stop_after,
+                                            ": no such pass; see tp-opt "
+                                            "--list-passes"));
   return names;
+}
+
+absl::Status CheckModels(const Options& options) {
+  if (!options.generate.empty()) {
+    if (!options.models.empty() || !options.entries.empty() ||
+        !options.inputs.empty() || !options.method.empty())
+      return absl::InvalidArgumentError(
+          "--generate FILE says which models, entries and inputs there are; "
+          "leave MODEL.pt, --entry, --inputs and --method out");
+  } else if (options.models.empty() ||
+             (options.models.size() > 1 && options.entries.empty())) {
+    return absl::InvalidArgumentError(absl::StrCat(
+        "give exactly one MODEL.pt",
+        options.models.empty()
+            ? ""
+            : absl::StrCat(", not ", absl::StrJoin(options.models, " and "),
+                           "; for several in one package, name them by "
+                           "--entry A,B")));
+  }
+  const bool several = !options.generate.empty() || !options.entries.empty();
+  if (several && (options.train || !options.loss.kind.empty()))
+    return absl::InvalidArgumentError(
+        "--train and --loss are for a package of one model");
+  return absl::OkStatus();
 }
 
 absl::Status ParseOptions(int argc, char** argv, Options& options) {
@@ -160,6 +208,9 @@ absl::Status ParseOptions(int argc, char** argv, Options& options) {
   line.String("--config", &options.config);
   line.String("--weights", &options.weights);
   line.String("--method", &options.method);
+  line.String("--entry", &options.entries);
+  line.Strings("--cache", &options.caches);
+  line.String("--generate", &options.generate);
   line.String("-o", &options.output);
   line.String("--dump-after", &options.dump_after);
   line.String("--stop-after", &options.stop_after);
@@ -174,10 +225,11 @@ absl::Status ParseOptions(int argc, char** argv, Options& options) {
   line.Switch("--json", &options.json);
   line.Switch("-v", &options.verbose);
   line.Switch("-q", &options.quiet);
-  TP_RETURN_IF_ERROR(line.ParseCommon(argc, argv, "MODEL.pt",
-                                      /*required=*/true, options.common));
+  line.Switch("--help", &options.common.help);
+  line.Switch("--version", &options.common.version);
+  TP_RETURN_IF_ERROR(line.Parse(argc, argv, options.models));
   if (options.common.answers()) return absl::OkStatus();
-  options.model = options.common.positional;
+  TP_RETURN_IF_ERROR(CheckModels(options));
   TP_RETURN_IF_ERROR(ParseMesh(tp, options));
   if (options.loss.kind.empty() != options.loss.labels.empty())
     return absl::InvalidArgumentError(
@@ -239,9 +291,8 @@ class Progress {
 
 // A number held by a tensor of one element, if it is one we know.
 std::optional<Attribute> ScalarOf(const WeightInfo& info, const Bytes& bytes) {
-  const char* data =
-      reinterpret_cast<const char*>(bytes.data()) +
-      info.offset * ByteSize(info.dtype);
+  const char* data = reinterpret_cast<const char*>(bytes.data()) +
+                     info.offset * ByteSize(info.dtype);
   const auto load = [&](auto value) {
     std::memcpy(&value, data, sizeof(value));
     return value;
@@ -289,32 +340,148 @@ void TakeLabels(LossOptions& loss, ExampleInputs& example) {
   });
 }
 
-absl::StatusOr<ImportOptions> MakeImportOptions(Options& options) {
-  ImportOptions import;
-  for (const std::string& path : options.inputs) {
+// "step=FILE" as "step" and "FILE"; of a package of one model all of it.
+absl::StatusOr<std::string> TextFor(const std::string& flag,
+                                    const std::string& text,
+                                    const std::vector<std::string>& entries,
+                                    std::string& entry) {
+  entry = entries[0];
+  if (entries.size() == 1) return text;
+  const size_t equal = text.find('=');
+  entry = text.substr(0, equal);
+  if (equal == std::string::npos || !llvm::is_contained(entries, entry))
+    return absl::InvalidArgumentError(absl::StrCat(
+        flag, " ", text, ": begin with the entry it is for, one of ",
+        absl::StrJoin(entries, ", "), ": ", flag, " ", entries[0], "=", text));
+  return text.substr(equal + 1);
+}
+
+// A model, method or name for each entry: one serves them all.
+absl::StatusOr<std::vector<std::string>> OnePerEntry(
+    const std::string& flag, std::vector<std::string> given, size_t entries) {
+  if (given.size() == 1) given.resize(entries, given[0]);
+  if (given.size() == entries) return given;
+  return absl::InvalidArgumentError(absl::StrCat(flag, ": ", given.size(),
+                                                 " for ", entries,
+                                                 " entries: give one, or one "
+                                                 "per entry"));
+}
+
+bool IsEntryName(const std::string& name) {
+  return !name.empty() && absl::ascii_isalpha(name[0]) &&
+         llvm::all_of(
+             name, [](char c) { return absl::ascii_isalnum(c) || c == '_'; });
+}
+
+// Entries, their models, inputs and caches as --generate says.
+absl::Status ReadGenerate(Options& options) {
+  if (options.generate.empty()) return absl::OkStatus();
+  TP_ASSIGN_OR_RETURN(options.generate_info,
+                      ReadGenerateInfo(options.generate));
+  std::vector<std::string> names;
+  for (const GenerateEntry& entry : options.generate_info->entries) {
+    names.push_back(entry.name);
+    options.models.push_back(entry.file);
+    for (const std::string& input : entry.inputs)
+      options.inputs.push_back(options.generate_info->entries.size() == 1
+                                   ? input
+                                   : absl::StrCat(entry.name, "=", input));
+  }
+  options.entries = absl::StrJoin(names, ",");
+  return absl::OkStatus();
+}
+
+absl::StatusOr<std::vector<EntrySource>> MakeSources(Options& options) {
+  TP_RETURN_IF_ERROR(ReadGenerate(options));
+  std::vector<std::string> entries = {"forward"};
+  if (!options.entries.empty()) entries = absl::StrSplit(options.entries, ',');
+  for (size_t i = 0; i < entries.size(); ++i)
+    if (!IsEntryName(entries[i]) ||
+        llvm::is_contained(llvm::ArrayRef(entries).take_front(i), entries[i]))
+      return absl::InvalidArgumentError(absl::StrCat(
+          "--entry ", options.entries, ": '", entries[i],
+          "' is given twice, or is no name (letters, digits and _)"));
+  TP_ASSIGN_OR_RETURN(std::vector<std::string> models,
+                      OnePerEntry("MODEL.pt", options.models, entries.size()));
+  std::vector<std::string> methods = {"forward"};
+  if (!options.method.empty()) methods = absl::StrSplit(options.method, ',');
+  TP_ASSIGN_OR_RETURN(methods,
+                      OnePerEntry("--method", methods, entries.size()));
+  std::map<std::string, EntrySource> sources;
+  for (size_t i = 0; i < entries.size(); ++i) {
+    EntrySource& source = sources[entries[i]];
+    source.path = models[i];
+    source.options.entry = entries[i];
+    source.options.method = methods[i];
+    source.options.train = options.train;
+    source.options.static_sizes = options.static_sizes;
+    source.options.strict = options.strict;
+    source.options.allow_ops = options.allow_ops;
+    source.options.mesh = options.ranks;
+  }
+  std::string entry;
+  for (const std::string& given : options.inputs) {
+    TP_ASSIGN_OR_RETURN(const std::string path,
+                        TextFor("--inputs", given, entries, entry));
     TP_ASSIGN_OR_RETURN(ExampleInputs example, ReadExample(path));
     TakeLabels(options.loss, example);
-    import.examples.push_back(std::move(example));
+    sources[entry].options.examples.push_back(std::move(example));
+    sources[entry].options.example_files.push_back(path);
   }
-  for (const std::string& argument : options.arguments) {
+  for (const std::string& given : options.arguments) {
+    TP_ASSIGN_OR_RETURN(const std::string argument,
+                        TextFor("--arg", given, entries, entry));
     const size_t equal = argument.find('=');
-    import.arguments.push_back(
+    if (equal == std::string::npos)
+      return absl::InvalidArgumentError(
+          absl::StrCat("--arg ", given, ": write NAME=VALUE"));
+    sources[entry].options.arguments.push_back(
         {argument.substr(0, equal), argument.substr(equal + 1)});
   }
-  import.example_files = options.inputs;
-  import.dynamic = options.dynamic;
-  import.train = options.train;
-  import.static_sizes = options.static_sizes;
-  import.strict = options.strict;
-  import.method = options.method;
-  import.allow_ops = options.allow_ops;
-  import.mesh = options.ranks;
-  return import;
+  for (const std::string& given : options.dynamic) {
+    TP_ASSIGN_OR_RETURN(const std::string dynamic,
+                        TextFor("--dynamic", given, entries, entry));
+    sources[entry].options.dynamic.push_back(dynamic);
+  }
+  std::vector<EntrySource> list;
+  for (const std::string& name : entries)
+    list.push_back(std::move(sources[name]));
+  return list;
+}
+
+absl::StatusOr<ImportedEntries> ImportSources(
+    const Options& options, const std::vector<EntrySource>& sources) {
+  std::shared_ptr<const WeightSource> given;
+  if (!options.weights.empty()) {
+    TP_ASSIGN_OR_RETURN(given, OpenWeights(options.weights));
+  }
+  absl::StatusOr<ImportedEntries> model = ImportEntries(sources, given);
+  if (!model.ok()) return model.status();
+  std::vector<CacheLink> links;
+  if (options.generate_info) links = options.generate_info->caches;
+  for (const std::string& text : options.caches) {
+    TP_ASSIGN_OR_RETURN(
+        CacheLink link,
+        ParseCacheLink(text,
+                       sources.size() == 1 ? sources[0].options.entry : ""));
+    links.push_back(std::move(link));
+  }
+  TP_RETURN_IF_ERROR(AddCacheLinks(*model->module, links));
+  return model;
+}
+
+// "encoder.pt", or all of several.
+std::string ModelName(const std::vector<EntrySource>& sources) {
+  std::vector<std::string> names;
+  for (const EntrySource& source : sources) {
+    std::string name = std::filesystem::path(source.path).filename().string();
+    if (!llvm::is_contained(names, name)) names.push_back(std::move(name));
+  }
+  return absl::StrJoin(names, ", ");
 }
 
 std::vector<std::string> NotesOf(const PlanSummary& summary,
-                                 const ImportedModel& model) {
-  std::vector<std::string> notes = model.notes;
+                                 std::vector<std::string> notes) {
   const auto ranks = static_cast<int64_t>(summary.memory.size());
   if (ranks > 1 && summary.split_weight_bytes() == 0 &&
       !summary.weights.empty())
@@ -328,30 +495,12 @@ std::vector<std::string> NotesOf(const PlanSummary& summary,
     if (short_weights++ == 0) example = weight.name;
   }
   if (short_weights > 0)
-    notes.push_back(absl::StrCat(
-        short_weights, " weights (", example, ", ...) split into fewer parts "
-        "than the ", ranks, " ranks; some ranks hold nothing of them"));
+    notes.push_back(absl::StrCat(short_weights, " weights (", example,
+                                 ", ...) split into fewer parts "
+                                 "than the ",
+                                 ranks,
+                                 " ranks; some ranks hold nothing of them"));
   return notes;
-}
-
-// Puts the weights of --weights in place of the archive's.
-absl::Status TakeWeights(const Options& options, ImportedModel& model) {
-  if (options.weights.empty()) return absl::OkStatus();
-  TP_ASSIGN_OR_RETURN(std::shared_ptr<const WeightSource> given,
-                      OpenWeights(options.weights));
-  std::vector<std::string> kept;
-  absl::StatusOr<std::shared_ptr<const WeightSource>> replaced =
-      ReplaceWeights(*model.module->functions()[0], model.weights, given,
-                     &kept);
-  if (!replaced.ok())
-    return Annotate(replaced.status(),
-                    absl::StrCat("--weights ", options.weights));
-  model.weights = *std::move(replaced);
-  if (!kept.empty())
-    model.notes.push_back(absl::StrCat(
-        kept.size(), " buffers (", kept[0], kept.size() > 1 ? ", ..." : "",
-        ") are not among the given weights; the model's own are used"));
-  return absl::OkStatus();
 }
 
 absl::Status Compile(Options& options, UnfinishedPackage& unfinished) {
@@ -360,10 +509,8 @@ absl::Status Compile(Options& options, UnfinishedPackage& unfinished) {
     TP_RETURN_IF_ERROR(CheckPackageTarget(options.output));
   TP_RETURN_IF_ERROR(LoadLibraries(options.libraries));
   progress.Step("import");
-  TP_ASSIGN_OR_RETURN(ImportOptions import, MakeImportOptions(options));
-  TP_ASSIGN_OR_RETURN(ImportedModel model,
-                      ImportTorchScript(options.model, import));
-  TP_RETURN_IF_ERROR(TakeWeights(options, model));
+  TP_ASSIGN_OR_RETURN(std::vector<EntrySource> sources, MakeSources(options));
+  TP_ASSIGN_OR_RETURN(ImportedEntries model, ImportSources(options, sources));
   PassContext context;
   context.train = options.train;
   context.loss = options.loss;
@@ -374,8 +521,7 @@ absl::Status Compile(Options& options, UnfinishedPackage& unfinished) {
   }
   context.remark = [&](const std::string& text) { progress.Remark(text); };
   absl::Status dumped;
-  context.dump = [&](int index, const std::string& pass,
-                     const Module& module) {
+  context.dump = [&](int index, const std::string& pass, const Module& module) {
     if (options.dump_after == pass) std::cout << Print(module);
     if (options.dump_after == "all" && dumped.ok())
       dumped = WriteTextFile(absl::StrFormat("%02d-%s.tpir", index, pass),
@@ -386,7 +532,7 @@ absl::Status Compile(Options& options, UnfinishedPackage& unfinished) {
                       PassesToRun(options.stop_after, options.train));
   TP_RETURN_IF_ERROR(RunPasses(*model.module, passes, context));
   TP_RETURN_IF_ERROR(dumped);
-  TP_RETURN_IF_ERROR(CheckExamples(model, import));
+  TP_RETURN_IF_ERROR(CheckExamples(model, sources));
   if (!options.stop_after.empty()) {
     std::cout << Print(*model.module);
     return absl::OkStatus();
@@ -394,9 +540,10 @@ absl::Status Compile(Options& options, UnfinishedPackage& unfinished) {
   TP_ASSIGN_OR_RETURN(PlanSummary summary,
                       Summarize(*model.module, context.cost));
   PackageOptions package;
-  package.model = std::filesystem::path(options.model).filename().string();
+  package.model = ModelName(sources);
+  package.generate = options.generate_info;
   package.torch_version = TP_TORCH_VERSION;
-  package.notes = NotesOf(summary, model);
+  package.notes = NotesOf(summary, model.notes);
   package.arguments = model.arguments;
   package.libraries = LibraryNames(options.libraries);
   for (const std::string& note : package.notes) progress.Note(note);

@@ -29,6 +29,7 @@
 #include "tools/command_line.h"
 #include "tools/compare_outputs.h"
 #include "tools/load_library.h"
+#include "tools/tp_run_generate.h"
 #include "tools/tp_run_grads.h"
 #include "tools/tp_run_train.h"
 
@@ -40,6 +41,7 @@ constexpr char kUsage[] =
        tp-run DIR --inputs X.safetensors --verify MODEL.pt [--verify-dtype f64]
        tp-run DIR --inputs X.safetensors --bench 20
        tp-run train DIR --data FOLDER ...
+       tp-run generate DIR --prompt-ids 1,2,3 ...
        tp-run doctor
 
 Runs the package DIR that tp-compile wrote, one thread per rank.
@@ -61,6 +63,7 @@ Runs the package DIR that tp-compile wrote, one thread per rank.
                        bf16 5e-2)
   --load-state FILE    buffers that the model writes, as a call before left
   --save-state FILE    them: read before the run, written after it
+  --entry NAME         of a package with several entries, which one to run
   --bench N            times N runs
   --output-rank R      whose outputs to take (default 0)
   --check-replicas     all ranks' outputs have to be equal, bit for bit
@@ -125,6 +128,7 @@ absl::Status ParseOptions(int argc, char** argv, Options& options) {
   line.OptionalString("--grads", ".safetensors", &options.grads,
                       &options.grads_file);
   line.Double("--tolerance", &options.tolerance);
+  line.String("--entry", &options.session.entry);
   line.Int("--bench", &options.bench);
   line.Int("--output-rank", &options.session.output_rank);
   line.Switch("--check-replicas", &options.session.check_replicas);
@@ -473,7 +477,8 @@ absl::StatusOr<ExitCode> Run(const Options& options) {
   TP_ASSIGN_OR_RETURN(std::unique_ptr<Session> session,
                       Session::Open(options.package, options.session));
   TP_RETURN_IF_ERROR(CheckDevices(options, session->num_ranks()));
-  const std::vector<ModelArgument> arguments = manifest.Arguments();
+  const std::vector<ModelArgument> arguments =
+      manifest.Arguments(session->entries()[0]);
   TP_ASSIGN_OR_RETURN(NamedTensors given,
                       GatherInputs(options, session->inputs(), arguments));
   TP_ASSIGN_OR_RETURN(NamedTensors inputs, ProgramInputs(arguments, given));
@@ -535,7 +540,8 @@ int Main(int argc, char** argv) {
     const std::string command = argv[1];
     if (command == "doctor") return Doctor();
     if (command == "train") return TrainMain(argc - 1, argv + 1);
-    if (command == "generate" || command == "calibrate")
+    if (command == "generate") return GenerateMain(argc - 1, argv + 1);
+    if (command == "calibrate")
       return Fail(kTool, absl::UnimplementedError(absl::StrCat(
                              "'", command, "' is not there yet in version ",
                              TP_VERSION)));

@@ -149,7 +149,7 @@ def _find_class(config):
     return getattr(transformers, name if isinstance(name, str) else name[0])
 
 
-def _load(source, overrides, attention):
+def load(source, overrides, attention, experts=None):
     """Returns (model, config, trained) for a folder, config or model_type."""
     import transformers
 
@@ -180,6 +180,8 @@ def _load(source, overrides, attention):
     # from a width) are filled in by the constructor.
     config = transformers.AutoConfig.for_model(**{**fields, **overrides})
     config._attn_implementation = attention
+    if experts is not None:
+        config._experts_implementation = experts
     cls = _class_of(config)
     if has_weights:
         model = cls.from_pretrained(path, config=config, local_files_only=True,
@@ -247,7 +249,7 @@ def build(source, overrides=None, attention="sdpa", sentence=False,
     """
     if source == "minilm":
         source, sentence = str(minilm_folder()), True
-    model, config, trained = _load(source, dict(overrides or {}), attention)
+    model, config, trained = load(source, dict(overrides or {}), attention)
     if sentence:
         module, inputs = SentenceModel(model), _text_inputs(config.vocab_size)
     elif getattr(config, "is_encoder_decoder", False):

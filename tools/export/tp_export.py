@@ -5,11 +5,16 @@
     tp_export.py --hf FOLDER_OR_CONFIG --out DIR   a HuggingFace model or config.json
     tp_export.py --hf llama --set num_hidden_layers=2 --out DIR
     tp_export.py my_module:my_function --out DIR   any nn.Module
+    tp_export.py --hf llama --generate --out DIR   a model that generates text
 
 Writes NAME.pt (TorchScript) and NAME.inputs.safetensors; with --outputs also
 NAME.outputs.safetensors, what the eager model returns; with --alt 2x24 also
 NAME.alt.safetensors, inputs and outputs for another batch and length. --zoo
 writes all four.
+
+--generate writes the parts that tp-run generate calls, NAME.prefill.pt (or
+NAME.encode.pt) and NAME.step.pt with inputs at two sizes, and
+NAME.generate.json for tp-compile --generate.
 
 my_function returns (module, inputs): a tuple of forward's arguments, or a
 function (batch, length) -> such a tuple, which makes --alt possible.
@@ -30,6 +35,7 @@ from torch import nn
 
 sys.path.insert(0, str(Path(__file__).resolve().parent))
 
+import generate  # noqa: E402
 import huggingface  # noqa: E402
 import models  # noqa: E402
 from export_job import Job  # noqa: E402
@@ -244,6 +250,16 @@ def parse_arguments(argv):
                         help="pool an encoder into one vector per row")
     parser.add_argument("--loss", action="store_true",
                         help="take labels, return a language model's loss")
+    parser.add_argument("--generate", action="store_true",
+                        help="with --hf: prefill or encode, and step")
+    parser.add_argument("--cache-form", choices=generate.FORMS,
+                        help="with --generate, how caches are kept "
+                        "(default tuple)")
+    parser.add_argument("--experts", metavar="KIND",
+                        help="with --generate, how mixtures of experts are "
+                        "computed: batched_mm (default) or grouped_mm")
+    parser.add_argument("--max-length", type=int, metavar="N",
+                        help="positions that static caches have room for")
     parser.add_argument("--out", type=Path, default=Path("."), metavar="DIR")
     parser.add_argument("--name", help="file name; default: from the source")
     parser.add_argument("--dtype", choices=DTYPES,
@@ -265,6 +281,12 @@ def parse_arguments(argv):
     given = sum(map(bool, (options.function, options.zoo, options.hf)))
     if given != 1 and not options.list:
         parser.error("name one of MODULE:FUNCTION, --zoo or --hf")
+    if options.generate and (not options.hf or options.loss
+                             or options.sentence):
+        parser.error("--generate goes with --hf, without --loss or --sentence")
+    if (options.cache_form or options.max_length or options.experts) and not options.generate:
+        parser.error("--cache-form, --max-length and --experts go with "
+                     "--generate")
     return options
 
 
@@ -300,13 +322,49 @@ def jobs_of(options):
         torch.manual_seed(options.seed)
         job = huggingface.build(options.hf, dict(options.set), options.attn,
                                 options.sentence, options.loss)
-        path = Path(options.hf)
-        name = path.parent.name if path.suffix == ".json" else path.name
-        yield job, options.name or name or "model"
+        yield job, hf_name(options)
     else:
         torch.manual_seed(options.seed)
         name = options.function.rpartition(":")[2]
         yield from_function(options.function), options.name or name
+
+
+def hf_name(options):
+    path = Path(options.hf)
+    name = path.parent.name if path.suffix == ".json" else path.name
+    return options.name or name or "model"
+
+
+def dtype_of(job, options):
+    if job.trained and not options.dtype:
+        return next((p.dtype for p in job.module.parameters()), torch.float32)
+    return DTYPES[options.dtype or "fp32"]
+
+
+def run_generate(options):
+    torch.manual_seed(options.seed)
+    name = hf_name(options)
+    jobs, info = generate.build(options.hf, dict(options.set), options.attn,
+                                options.cache_form or "tuple",
+                                options.max_length,
+                                options.experts or "batched_mm")
+    files = []
+    for entry, job in jobs:
+        # Inputs of @step are what @prefill returns: weights come first, once.
+        if not job.trained and not files:
+            randomize(job.module, options.seed)
+        dtype = dtype_of(job, options)
+        job.module.to(dtype)
+        job.trained = True
+        with torch.no_grad():
+            paths = export(job, f"{name}.{entry}", options.out, dtype,
+                           options.sizes,
+                           options.alt or (models.ALT_BATCH,
+                                           models.ALT_LENGTH),
+                           seed=options.seed, named=True)
+        files.append((entry, paths))
+    path = generate.write(info, name, files, options.out)
+    print(f"{name}: {path}", flush=True)
 
 
 def run(options):
@@ -319,14 +377,15 @@ def run(options):
     # The fused encoder layer of nn.TransformerEncoderLayer is one opaque op;
     # the plain form is many that can be split.
     torch.backends.mha.set_fastpath_enabled(False)
+    if options.generate:
+        run_generate(options)
+        return
     for job, name in jobs_of(options):
         if options.alt and not (job.make_inputs or job.alt_inputs):
             raise ValueError("--alt needs a function of (batch, length) as "
                              "the second value returned")
         job.script = job.script or options.script
-        dtype = DTYPES[options.dtype or "fp32"]
-        if job.trained and not options.dtype:
-            dtype = next((p.dtype for p in job.module.parameters()), dtype)
+        dtype = dtype_of(job, options)
         # Without gradients, as a deployment would: some modules trace
         # differently with them.
         with torch.no_grad():

@@ -256,10 +256,9 @@ class ProgramBuilder {
     TP_RETURN_IF_ERROR(SetKernel(op, instruction));
     // An op that nobody described may do something else each time.
     const bool unknown = instruction.call && instruction.call->flattens;
-    instruction.hoisted = fixed && !unknown &&
-                          !IsCollective(instruction.kind) &&
-                          !IsBoundary(instruction.kind) &&
-                          !HasTrait(op, kRandom);
+    instruction.hoisted =
+        fixed && !unknown && !IsCollective(instruction.kind) &&
+        !IsBoundary(instruction.kind) && !HasTrait(op, kRandom);
     for (int i = 0; i < op.num_results(); ++i) {
       instruction.results.push_back(
           NewRegister(op.result(i), instruction.hoisted, instruction.hoisted));

@@ -502,9 +502,8 @@ absl::StatusOr<ExitCode> Run(const Options& options) {
   results.insert(results.end(), state.begin(), state.end());
   bool passed = true;
   if (!options.verify.empty()) {
-    TP_ASSIGN_OR_RETURN(passed,
-                        CompareWithModel(options, manifest, given, arguments,
-                                         before, results));
+    TP_ASSIGN_OR_RETURN(passed, CompareWithModel(options, manifest, given,
+                                                 arguments, before, results));
   }
   if (!options.expect.empty()) {
     TP_ASSIGN_OR_RETURN(bool good, CompareWithFile(options, results));

@@ -21,10 +21,12 @@ std::string Quoted(llvm::StringRef text) {
 
 // The first op that uses the value.
 const Op* FirstUse(const Function& function, const Value* value) {
-  for (const auto& op : function.body().ops())
-    for (const Value* operand : op->operands())
-      if (operand == value) return op.get();
-  return nullptr;
+  const Op* first = nullptr;
+  ForEachOp(function.body(), [&](const Op& op) {
+    if (first == nullptr && llvm::is_contained(op.operands(), value))
+      first = &op;
+  });
+  return first;
 }
 
 // Which factor of which op the split of a weight follows.
@@ -76,14 +78,13 @@ void AddWeights(const Module& planned, const Function& function,
 
 void AddValues(const Module& planned, const Function& function,
                std::string& text) {
-  for (const auto& op : function.body().ops()) {
-    if (op->num_results() == 0) continue;
-    absl::StrAppend(
-        &text, "  - {op: ", Quoted(op->name()),
-        ", type: ", Quoted(ToString(op->result()->type())),
-        ", placement: ", Quoted(SpecText(*op->result(), planned.mesh())),
-        ", where: ", Quoted(ToString(op->location())), "}\n");
-  }
+  ForEachOp(function.body(), [&](const Op& op) {
+    if (op.num_results() == 0) return;
+    absl::StrAppend(&text, "  - {op: ", Quoted(op.name()), ", type: ",
+                    Quoted(ToString(op.result()->type())), ", placement: ",
+                    Quoted(SpecText(*op.result(), planned.mesh())),
+                    ", where: ", Quoted(ToString(op.location())), "}\n");
+  });
 }
 
 }  // namespace

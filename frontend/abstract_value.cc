@@ -15,7 +15,8 @@ AbstractValue AbstractValue::MakeTuple(std::vector<AbstractValue> items) {
 }
 
 std::vector<AbstractValue>* AbstractValue::items() const {
-  if (is_list()) return &as_list()->items;
+  if (is_list())
+    return as_list()->grown == nullptr ? &as_list()->items : nullptr;
   if (is_tuple()) return &as_tuple()->items;
   return nullptr;
 }
@@ -29,10 +30,16 @@ const UnknownValue* AbstractValue::FindUnknown() const {
   return nullptr;
 }
 
+bool AbstractValue::is_grown_list() const {
+  return is_list() && as_list()->grown != nullptr;
+}
+
 std::string AbstractValue::KindName() const {
   static constexpr const char* kNames[] = {
       "None",   "unknown", "bool", "int",   "float", "str",
-      "device", "Tensor",  "list", "tuple", "dict",  "object"};
+      "device", "Tensor",  "list", "tuple", "dict",  "object",
+      "number that depends on data"};
+  if (is_grown_list()) return "list whose length depends on data";
   return kNames[value_.index()];
 }
 

@@ -18,6 +18,7 @@
 namespace tp {
 
 class AbstractValue;
+class Value;          // ir/value.h
 struct TensorHandle;  // frontend/alias_tracker.h
 struct ObjectValue;   // frontend/weight_table.h
 
@@ -26,6 +27,13 @@ struct ObjectValue;   // frontend/weight_table.h
 // uses it; only where something has to be decided by it is it an error.
 struct UnknownValue {
   std::string reason;
+  // A variable that this way through the program never reads.
+  bool unset = false;
+};
+// A number that the model computes from data: a tensor of no dims, bool, i64
+// or f64.
+struct RuntimeNumber {
+  Value* value = nullptr;
 };
 struct NoneValue {
   friend bool operator==(const NoneValue&, const NoneValue&) = default;
@@ -71,6 +79,12 @@ class AbstractValue {
   bool is_tuple() const { return holds<Tuple>(); }
   bool is_dict() const { return holds<Dict>(); }
   bool is_object() const { return holds<Object>(); }
+  bool is_runtime_number() const { return holds<RuntimeNumber>(); }
+  // A list whose length depends on data.
+  bool is_grown_list() const;
+  bool is_unset() const {
+    return is_unknown() && std::get<UnknownValue>(value_).unset;
+  }
 
   // Each requires the matching kind.
   const std::string& reason() const {
@@ -86,8 +100,12 @@ class AbstractValue {
   const Tuple& as_tuple() const { return std::get<Tuple>(value_); }
   const Dict& as_dict() const { return std::get<Dict>(value_); }
   const Object& as_object() const { return std::get<Object>(value_); }
+  Value* as_runtime_number() const {
+    return std::get<RuntimeNumber>(value_).value;
+  }
 
-  // The elements of a list or tuple, null for anything else.
+  // The elements of a list or tuple, null for anything else, and for a list
+  // whose length depends on data.
   std::vector<AbstractValue>* items() const;
 
   // The unknown value here or in the elements of a list or tuple, or null.
@@ -104,12 +122,16 @@ class AbstractValue {
     return std::holds_alternative<T>(value_);
   }
   std::variant<NoneValue, UnknownValue, bool, SymExpr, double, std::string,
-               DeviceValue, Tensor, List, Tuple, Dict, Object>
+               DeviceValue, Tensor, List, Tuple, Dict, Object, RuntimeNumber>
       value_;
 };
 
 struct ListValue {
   std::vector<AbstractValue> items;
+  // Of a list that grew in a loop or a branch decided by data: its elements,
+  // stacked along a first dim. `items` is then empty.
+  std::shared_ptr<TensorHandle> grown = nullptr;
+  bool grown_numbers = false;  // they are ints, floats or bools
 };
 struct TupleValue {
   std::vector<AbstractValue> items;

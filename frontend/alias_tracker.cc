@@ -36,7 +36,7 @@ std::optional<std::vector<int64_t>> InversePermutation(const ViewStep& step) {
 
 TensorRef AliasTracker::NewTensor(Value* value) {
   auto node = std::make_shared<ViewNode>();
-  node->storage = std::make_shared<TensorStorage>();
+  node->storage = NewStorage();
   node->type = value->type();
   node->value = value;
   return std::make_shared<TensorHandle>(TensorHandle{std::move(node)});
@@ -44,7 +44,7 @@ TensorRef AliasTracker::NewTensor(Value* value) {
 
 TensorRef AliasTracker::NewScalar(Attribute scalar, DType dtype) {
   auto node = std::make_shared<ViewNode>();
-  node->storage = std::make_shared<TensorStorage>();
+  node->storage = NewStorage();
   node->type = TensorType{dtype, {}};
   node->scalar = std::move(scalar);
   return std::make_shared<TensorHandle>(TensorHandle{std::move(node)});
@@ -88,13 +88,68 @@ TensorRef AliasTracker::NewMaybeAlias(const TensorRef& base, Value* value) {
   copy.owner = storage.owner;
   copy.name = storage.name;
   copy.fixed = "or to a copy of it (this depends on strides)";
-  if (storage.group < 0) {
-    storage.group = static_cast<int>(groups_.size());
-    groups_.push_back({base->node->storage});
-  }
-  copy.group = storage.group;
-  groups_[storage.group].push_back(tensor->node->storage);
+  Join(base, tensor);
   return tensor;
+}
+
+std::shared_ptr<TensorStorage> AliasTracker::NewStorage() {
+  auto storage = std::make_shared<TensorStorage>();
+  storage->serial = next_serial_++;
+  return storage;
+}
+
+int AliasTracker::GroupOf(const std::shared_ptr<TensorStorage>& storage) {
+  if (storage->group < 0) {
+    storage->group = static_cast<int>(groups_.size());
+    groups_.push_back({storage});
+  }
+  return storage->group;
+}
+
+void AliasTracker::Join(const TensorRef& a, const TensorRef& b) {
+  if (a->node->storage == b->node->storage) return;
+  const int to = GroupOf(a->node->storage);
+  const int from = GroupOf(b->node->storage);
+  if (to == from) return;
+  for (auto& storage : groups_[from]) {
+    storage->group = to;
+    groups_[to].push_back(std::move(storage));
+  }
+  groups_[from].clear();
+}
+
+void AliasTracker::Taint(const std::shared_ptr<TensorStorage>& storage,
+                         const std::string& where) {
+  if (!storage->tainted.empty()) return;
+  log_.OnUndo([storage] { storage->tainted.clear(); });
+  storage->tainted = where;
+  log_.Tainted(storage, where);
+}
+
+void AliasTracker::Log(ViewNode& node) {
+  if (!log_.open()) return;
+  log_.OnUndo([self = node.shared_from_this(), value = node.value,
+               version = node.version, scalar = node.scalar] {
+    self->value = value;
+    self->version = version;
+    self->scalar = scalar;
+  });
+}
+
+std::shared_ptr<ViewNode> AliasTracker::Whole(const TensorRef& tensor) {
+  std::shared_ptr<ViewNode> node = tensor->node;
+  while (node->parent != nullptr) node = node->parent;
+  return node;
+}
+
+absl::StatusOr<Value*> AliasTracker::ReadWhole(
+    const std::shared_ptr<ViewNode>& whole) {
+  return ReadNode(*whole);
+}
+
+absl::Status AliasTracker::SetWhole(const std::shared_ptr<ViewNode>& whole,
+                                    Value* value) {
+  return WriteNode(*whole, value);
 }
 
 absl::StatusOr<Value*> AliasTracker::Read(const TensorRef& tensor) {
@@ -121,6 +176,7 @@ absl::StatusOr<Value*> AliasTracker::ReadNode(ViewNode& node) {
   }
   if (node.value != nullptr && node.version == storage.version)
     return node.value;
+  Log(node);
   if (node.parent == nullptr) {
     TP_ASSIGN_OR_RETURN(node.value, Materialize(node));
   } else {
@@ -150,8 +206,10 @@ absl::StatusOr<Value*> AliasTracker::Materialize(const ViewNode& node) {
 absl::StatusOr<Value*> AliasTracker::Apply(const ViewStep& step,
                                            Value* operand) {
   if (step.op.empty()) return operand;
-  TP_ASSIGN_OR_RETURN(Op * op,
-                      builder_.Create(step.op, {operand}, step.attributes));
+  std::vector<OperandArg> operands = {operand};
+  operands.insert(operands.end(), step.operands.begin(), step.operands.end());
+  TP_ASSIGN_OR_RETURN(Op * op, builder_.Create(step.op, std::move(operands),
+                                               step.attributes));
   return op->result();
 }
 
@@ -175,18 +233,22 @@ absl::Status AliasTracker::Write(const TensorRef& tensor, Value* value) {
 absl::Status AliasTracker::WriteNode(ViewNode& node, Value* value) {
   TensorStorage& storage = *node.storage;
   if (node.parent == nullptr) {
-    ++storage.version;
+    log_.OnUndo([kept = node.storage, version = storage.version] {
+      kept->version = version;
+    });
+    storage.version = ++last_version_;
+    log_.Wrote(node.shared_from_this());
     if (storage.group >= 0) {
-      for (const auto& other : groups_[storage.group]) {
+      for (const auto& other : groups_[storage.group])
         if (other.get() != &storage)
-          other->tainted = ToString(builder_.location());
-      }
+          Taint(other, ToString(builder_.location()));
     }
   } else {
     TP_ASSIGN_OR_RETURN(Value * parent, ReadNode(*node.parent));
     TP_ASSIGN_OR_RETURN(Value * inverse, Invert(node, parent, value));
     TP_RETURN_IF_ERROR(WriteNode(*node.parent, inverse));
   }
+  Log(node);
   node.value = value;
   node.version = storage.version;
   node.scalar.reset();
@@ -208,6 +270,9 @@ absl::StatusOr<Value*> AliasTracker::Invert(const ViewNode& node, Value* parent,
   if (step.op.empty() || step.op == "aten.detach") return value;
   if (step.op == "aten.slice.Tensor")
     return create("aten.slice_scatter", {parent, value}, step.attributes);
+  if (step.op == "aten.index_select")
+    return create("aten.index_copy", {parent, step.operands[0], value},
+                  step.attributes);
   if (step.op == "aten.select.int")
     return create("aten.select_scatter", {parent, value}, step.attributes);
   if (step.op == "aten.transpose.int")
@@ -255,6 +320,7 @@ AliasTracker::WrittenArguments() {
 
 void AliasTracker::Rebind(const TensorRef& tensor, ViewStep step,
                           Value* value) {
+  log_.OnUndo([tensor, node = tensor->node] { tensor->node = node; });
   tensor->node = NewView(tensor, std::move(step), value)->node;
 }
 

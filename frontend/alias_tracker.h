@@ -20,6 +20,7 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
+#include "frontend/branch_log.h"
 #include "ir/builder.h"
 
 namespace tp {
@@ -31,8 +32,11 @@ struct TensorStorage {
   std::string name;  // of an input or weight
   // Why an input or weight cannot be written; empty: it can.
   std::string fixed;
-  // Written so often. Views remember the count they were derived at.
-  int version = 0;
+  // Grows from storage to storage.
+  int64_t serial = 0;
+  // Of the last write, never the same twice; 0: not written. Views remember the
+  // one they were derived at.
+  int64_t version = 0;
   // Set once a write happened elsewhere that may or may not have changed
   // this: where, for the error when it is read.
   std::string tainted;
@@ -45,10 +49,11 @@ struct TensorStorage {
 struct ViewStep {
   std::string op;  // "" for the parent itself
   std::vector<NamedAttribute> attributes;
+  std::vector<Value*> operands = {};  // after the parent: an index
 };
 
 // One way of looking at a storage. Nodes never change except for the cache.
-struct ViewNode {
+struct ViewNode : std::enable_shared_from_this<ViewNode> {
   std::shared_ptr<TensorStorage> storage;
   std::shared_ptr<ViewNode> parent;  // null: the whole storage
   ViewStep step;
@@ -56,7 +61,7 @@ struct ViewNode {
   // The content as of `version`, null while `scalar` was not needed as a
   // tensor.
   Value* value = nullptr;
-  int version = 0;
+  int64_t version = 0;
   // The content of a 0-dim tensor where it is known (an int, float or bool).
   std::optional<Attribute> scalar;
   // Whether it is known to lie in memory in the order of its dims, without
@@ -75,7 +80,8 @@ using TensorRef = std::shared_ptr<TensorHandle>;
 
 class AliasTracker {
  public:
-  explicit AliasTracker(Builder& builder) : builder_(builder) {}
+  AliasTracker(Builder& builder, BranchLog& log)
+      : builder_(builder), log_(log) {}
 
   // A tensor with memory of its own.
   TensorRef NewTensor(Value* value);
@@ -105,6 +111,18 @@ class AliasTracker {
   absl::Status Write(const TensorRef& tensor, Value* value);
   // Whether Write would be refused.
   absl::Status CheckWritable(const TensorRef& tensor) const;
+  // The whole storage that the tensor is a view of.
+  static std::shared_ptr<ViewNode> Whole(const TensorRef& tensor);
+  absl::StatusOr<Value*> ReadWhole(const std::shared_ptr<ViewNode>& whole);
+  // What control flow left in a storage, on whichever way it went.
+  absl::Status SetWhole(const std::shared_ptr<ViewNode>& whole, Value* value);
+  // Writes to one of them may show in the other.
+  void Join(const TensorRef& a, const TensorRef& b);
+  void Taint(const std::shared_ptr<TensorStorage>& storage,
+             const std::string& where);
+  // The number of the next storage.
+  int64_t next_serial() const { return next_serial_; }
+
   // In-place op on the shape: `tensor` becomes a view of what it was.
   void Rebind(const TensorRef& tensor, ViewStep step, Value* value);
 
@@ -125,7 +143,15 @@ class AliasTracker {
   absl::StatusOr<Value*> Invert(const ViewNode& node, Value* parent,
                                 Value* value);
 
+  std::shared_ptr<TensorStorage> NewStorage();
+  int GroupOf(const std::shared_ptr<TensorStorage>& storage);
+  // Before a node's cache changes.
+  void Log(ViewNode& node);
+
   Builder& builder_;
+  BranchLog& log_;
+  int64_t next_serial_ = 0;
+  int64_t last_version_ = 0;
   std::vector<std::vector<std::shared_ptr<TensorStorage>>> groups_;
   std::vector<std::pair<Value*, NodeRef>> owned_;  // arguments
 };

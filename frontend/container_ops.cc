@@ -6,6 +6,7 @@
 #include "absl/strings/str_cat.h"
 #include "frontend/scalar_ops.h"
 #include "ir/status.h"
+#include "llvm/ADT/StringSwitch.h"
 
 namespace tp {
 namespace {
@@ -21,6 +22,9 @@ Values One(AbstractValue value) {
 
 absl::StatusOr<int64_t> Index(const AbstractValue& index, size_t size,
                               ImportContext& context) {
+  if (index.is_runtime_number())
+    return context.Unsupported(
+        "takes an element of a list by a number that depends on data");
   if (!index.is_int()) return context.Invalid("an index that is no integer");
   TP_ASSIGN_OR_RETURN(int64_t at, context.Concrete(index.as_int(), "an index"));
   const int64_t count = static_cast<int64_t>(size);
@@ -95,6 +99,15 @@ Results Construct(llvm::StringRef op, llvm::ArrayRef<AbstractValue> arguments,
 // Ops that change a list. The result is the list, where there is one.
 Results ChangeList(llvm::StringRef op, llvm::ArrayRef<AbstractValue> arguments,
                    ImportContext& context) {
+  const bool changes =
+      llvm::StringSwitch<bool>(op)
+          .Cases("aten::append", "aten::extend", "aten::add_", "aten::insert",
+                 "aten::_set_item", true)
+          .Cases("aten::pop", "aten::Delete", "aten::clear", "aten::reverse",
+                 true)
+          .Default(false);
+  if (!changes) return std::nullopt;
+  context.branches.Touch(arguments[0]);
   Values& items = arguments[0].as_list()->items;
   const size_t count = arguments.size();
   if (op == "aten::append" && count == 2) {
@@ -217,6 +230,12 @@ Results Dict(llvm::StringRef op, llvm::ArrayRef<AbstractValue> arguments,
              ImportContext& context) {
   DictValue& dict = *arguments[0].as_dict();
   const size_t count = arguments.size();
+  const bool changes =
+      llvm::StringSwitch<bool>(op)
+          .Cases("aten::_set_item", "aten::setdefault", "aten::pop",
+                 "aten::Delete", "aten::clear", true)
+          .Default(false);
+  if (changes) context.branches.Touch(arguments[0]);
   if (op == "aten::len")
     return One(SymExpr(static_cast<int64_t>(dict.entries.size())));
   if (op == "aten::keys" || op == "aten::values" || op == "aten::items" ||
@@ -307,6 +326,8 @@ absl::StatusOr<std::optional<std::vector<AbstractValue>>> EvaluateContainerOp(
   if (made) return made;
   if (op == "prim::ListUnpack" || op == "prim::TupleUnpack") {
     const Values* items = arguments[0].items();
+    if (arguments[0].is_grown_list())
+      return context.Unsupported("unpacks a list whose length depends on data");
     if (items == nullptr)
       return context.Invalid("unpacks a " + arguments[0].KindName());
     if (items->size() != num_results)

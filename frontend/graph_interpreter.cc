@@ -6,13 +6,16 @@
 
 #include "absl/strings/str_cat.h"
 #include "frontend/container_ops.h"
+#include "frontend/grown_list.h"
 #include "frontend/op_call.h"
+#include "frontend/runtime_numbers.h"
 #include "frontend/scalar_ops.h"
 #include "frontend/tensor_ops.h"
 #include "frontend/tensor_queries.h"
 #include "frontend/torch_types.h"
 #include "ir/op_def.h"
 #include "ir/status.h"
+#include "llvm/ADT/STLExtras.h"
 #include "llvm/ADT/StringSwitch.h"
 
 namespace tp {
@@ -51,6 +54,43 @@ bool StoresValues(llvm::StringRef op) {
       .Cases("prim::ListConstruct", "prim::TupleConstruct",
              "prim::DictConstruct", "aten::append", "aten::_set_item", true)
       .Default(false);
+}
+
+// Whether an op on numbers has to wait until the model runs: one of them is
+// computed from data, or is a size that depends on data and the op's result is
+// no expression of sizes.
+bool NeedsRuntime(llvm::StringRef op, const Values& arguments,
+                  ImportContext& context) {
+  bool sizes = false;
+  for (const AbstractValue& argument : arguments) {
+    if (argument.is_runtime_number()) return true;
+    sizes = sizes || DependsOnData(argument, context);
+  }
+  if (!sizes) return false;
+  const bool has_float = llvm::any_of(
+      arguments, [](const AbstractValue& value) { return value.is_float(); });
+  std::optional<Relation> relation =
+      llvm::StringSwitch<std::optional<Relation>>(op)
+          .Case("aten::eq", Relation::kEq)
+          .Case("aten::ne", Relation::kNe)
+          .Case("aten::lt", Relation::kLt)
+          .Case("aten::le", Relation::kLe)
+          .Case("aten::gt", Relation::kGt)
+          .Case("aten::ge", Relation::kGe)
+          .Default(std::nullopt);
+  if (relation && arguments.size() == 2 && arguments[0].is_int() &&
+      arguments[1].is_int())
+    return !context.module.assumptions().Known(
+        arguments[0].as_int(), *relation, arguments[1].as_int());
+  const bool symbolic =
+      llvm::StringSwitch<bool>(op)
+          .Cases("aten::add", "aten::sub", "aten::mul", "aten::floordiv",
+                 "aten::remainder", "aten::neg", true)
+          .Cases("prim::min", "prim::max", "aten::Int", "aten::IntImplicit",
+                 "aten::ScalarImplicit", "aten::__range_length", true)
+          .Cases("aten::__derive_index", "prim::abs", true)
+          .Default(false);
+  return has_float || !symbolic;
 }
 
 // Questions about how the program runs, and calls whose only effect is on
@@ -161,7 +201,9 @@ absl::StatusOr<AbstractValue> GraphInterpreter::Call(
     frame.values[graph->inputs()[i]] = std::move(arguments[i]);
   const Location caller = context_.location();
   ++depth_;
+  frames_.push_back(&frame);
   absl::Status status = RunBlock(*graph->block(), frame);
+  frames_.pop_back();
   --depth_;
   TP_RETURN_IF_ERROR(status);
   context_.builder.set_location(caller);
@@ -223,7 +265,8 @@ absl::StatusOr<Values> GraphInterpreter::Evaluate(const jit::Node& node,
     case c10::prim::Loop:
       return RunLoop(node, frame);
     case c10::prim::Uninitialized:
-      return One(AbstractValue::Unknown("a variable that is not set"));
+      return One(
+          AbstractValue(UnknownValue{"a variable that is not set", true}));
     default:
       break;
   }
@@ -238,6 +281,14 @@ absl::StatusOr<Values> GraphInterpreter::Evaluate(const jit::Node& node,
     case c10::prim::isinstance:
       return RunObjectOp(node, arguments);
     case c10::prim::RaiseException:
+      // Whether it comes to that depends on data.
+      if (context_.branches.open()) {
+        context_.builder.CreateTyped(
+            "tp.raise", {},
+            {{"message", arguments.empty() ? "" : arguments[0].ToString()}},
+            {});
+        return Values();
+      }
       return context_.Invalid(
           absl::StrCat("with these inputs the model raises an exception: ",
                        arguments.empty() ? "" : arguments[0].ToString()));
@@ -263,7 +314,7 @@ absl::StatusOr<bool> GraphInterpreter::IsTrue(const AbstractValue& condition) {
   if (condition.is_unknown()) {
     TP_RETURN_IF_ERROR(context_.MissingOps());
     return context_.Unsupported(
-        absl::StrCat("control flow that depends on data is not supported (",
+        absl::StrCat("control flow depends on a value that is not known (",
                      condition.reason(),
                      "); compute both ways and choose by torch.where, or "
                      "trace the model where one way is always taken"));
@@ -277,6 +328,13 @@ absl::StatusOr<bool> GraphInterpreter::IsTrue(const AbstractValue& condition) {
 absl::StatusOr<Values> GraphInterpreter::RunIf(const jit::Node& node,
                                                Frame& frame) {
   const AbstractValue condition = Arguments(node.inputs(), frame)[0];
+  if (condition.is_runtime_number()) {
+    TP_ASSIGN_OR_RETURN(
+        std::optional<AbstractValue> truth,
+        EvaluateRuntimeNumberOp("aten::Bool", {condition}, ScalarKind::kBool,
+                                context_));
+    return RunIfAtRunTime(node, frame, truth->as_runtime_number());
+  }
   TP_ASSIGN_OR_RETURN(bool taken, IsTrue(condition));
   const jit::Block& block = *node.blocks()[taken ? 0 : 1];
   TP_RETURN_IF_ERROR(RunBlock(block, frame));
@@ -289,14 +347,19 @@ absl::StatusOr<Values> GraphInterpreter::RunLoop(const jit::Node& node,
   const AbstractValue limit = carried[0];
   AbstractValue condition = carried[1];
   carried.erase(carried.begin(), carried.begin() + 2);
-  if (!limit.is_int()) return IsTrue(limit).status();
   const jit::Block& body = *node.blocks()[0];
   const Location place = context_.location();
+  if (DependsOnData(limit, context_) || condition.is_runtime_number())
+    return RunLoopAtRunTime(node, frame, {limit, condition, 0, carried});
+  if (!limit.is_int()) return IsTrue(limit).status();
   TP_ASSIGN_OR_RETURN(
       int64_t count,
       context_.Concrete(limit.as_int(), "the trip count of a loop"));
   for (int64_t i = 0; i < count; ++i) {
     context_.builder.set_location(place);
+    if (condition.is_runtime_number())
+      return RunLoopAtRunTime(
+          node, frame, {SymExpr(count), condition, i, std::move(carried)});
     TP_ASSIGN_OR_RETURN(bool again, IsTrue(condition));
     if (!again) break;
     if (++iterations_ > kMaxIterations)
@@ -369,6 +432,7 @@ absl::StatusOr<Values> GraphInterpreter::RunObjectOp(const jit::Node& node,
   // Read first, so that AddState knows what it was.
   if (object.object != nullptr)
     TP_RETURN_IF_ERROR(weights_.GetAttribute(object, name).status());
+  context_.branches.Touch(arguments[0]);
   object.attributes[name] = arguments[1];
   return Values();
 }
@@ -383,6 +447,9 @@ absl::StatusOr<Values> GraphInterpreter::RunOp(const jit::Node& node,
     if (argument.is_unknown() && unknown == nullptr)
       unknown = argument.FindUnknown();
   if (unknown == nullptr || StoresValues(op)) {
+    TP_ASSIGN_OR_RETURN(std::optional<Values> grown,
+                        EvaluateGrownListOp(op, arguments, context_));
+    if (grown) return *std::move(grown);
     TP_ASSIGN_OR_RETURN(
         std::optional<Values> results,
         EvaluateContainerOp(op, arguments, num_results, context_));
@@ -396,6 +463,12 @@ absl::StatusOr<Values> GraphInterpreter::RunOp(const jit::Node& node,
     if (arguments[0].is_none())
       return context_.Invalid("an optional value that is needed is None");
     return One(arguments[0]);
+  }
+  if (NeedsRuntime(op, arguments, context_)) {
+    TP_ASSIGN_OR_RETURN(
+        std::optional<AbstractValue> number,
+        EvaluateRuntimeNumberOp(op, arguments, KindOf(schema), context_));
+    if (number) return One(*number);
   }
   TP_ASSIGN_OR_RETURN(
       std::optional<AbstractValue> scalar,

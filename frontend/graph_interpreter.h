@@ -6,12 +6,14 @@
 
 #include <torch/csrc/jit/ir/ir.h>
 
+#include <memory>
 #include <string>
 #include <unordered_map>
 #include <vector>
 
 #include "absl/status/statusor.h"
 #include "frontend/abstract_value.h"
+#include "frontend/branch_log.h"
 #include "frontend/import_context.h"
 #include "frontend/weight_table.h"
 #include "llvm/ADT/ArrayRef.h"
@@ -47,6 +49,25 @@ class GraphInterpreter {
   absl::StatusOr<Values> Evaluate(const torch::jit::Node& node, Frame& frame);
   absl::StatusOr<Values> RunIf(const torch::jit::Node& node, Frame& frame);
   absl::StatusOr<Values> RunLoop(const torch::jit::Node& node, Frame& frame);
+  // Both ways, as a tp.if.
+  absl::StatusOr<Values> RunIfAtRunTime(const torch::jit::Node& node,
+                                        Frame& frame, Value* condition);
+  // The rounds of a loop from `done` on, as a tp.loop; `carried` without the
+  // trip count and the condition.
+  struct LoopState {
+    AbstractValue limit;  // of all rounds
+    AbstractValue condition;
+    int64_t done = 0;
+    Values carried;
+  };
+  absl::StatusOr<Values> RunLoopAtRunTime(const torch::jit::Node& node,
+                                          Frame& frame, LoopState state);
+  struct LoopRound;
+  absl::Status RunRound(const torch::jit::Node& node, Frame& frame,
+                        const LoopState& state, LoopRound& round);
+  absl::StatusOr<Values> FinishLoop(LoopRound& round, std::unique_ptr<Op> op);
+  // Sets out to import a branch; `trace` notes what it does.
+  void BeginBranch(BranchTrace& trace);
   absl::StatusOr<Values> RunOp(const torch::jit::Node& node,
                                const Values& arguments);
   absl::StatusOr<Values> RunCall(const torch::jit::Node& node,
@@ -59,6 +80,7 @@ class GraphInterpreter {
 
   ImportContext& context_;
   WeightTable& weights_;
+  std::vector<Frame*> frames_;  // of all calls, outermost first
   int depth_ = 0;
   int64_t iterations_ = 0;
 };

@@ -4,6 +4,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "ir/status.h"
+#include "llvm/ADT/STLExtras.h"
 
 namespace tp {
 
@@ -17,12 +18,28 @@ absl::StatusOr<bool> ImportContext::Decide(const SymExpr& lhs,
 absl::StatusOr<int64_t> ImportContext::Concrete(const SymExpr& expr,
                                                 llvm::StringRef reason) {
   if (std::optional<int64_t> known = expr.AsConstant()) return *known;
+  if (module.assumptions().DependsOnData(expr))
+    return Unsupported(absl::StrCat(reason.str(), " is ", expr.ToString(),
+                                    ", which depends on data and is known only "
+                                    "when the model runs"));
   TP_ASSIGN_OR_RETURN(int64_t hint, module.assumptions().Hint(expr));
   AddNote(absl::StrCat(ToString(location()), ": ", reason.str(), " fixes ",
                        expr.ToString(), " to ", hint));
   TP_RETURN_IF_ERROR(module.assumptions().Require(expr, Relation::kEq, hint,
                                                   reason, location()));
   return hint;
+}
+
+SymExpr ImportContext::NewDataSize(int64_t least, int64_t hint) {
+  SymbolInfo info;
+  do {
+    info.name = absl::StrCat("data", num_data_sizes++);
+  } while (llvm::any_of(
+      module.assumptions().symbols(),
+      [&](const SymbolInfo& other) { return other.name == info.name; }));
+  // Symbols are at least 1.
+  info.hint = std::max<int64_t>(1, hint - least + 1);
+  return module.assumptions().AddSymbol(std::move(info)) + (least - 1);
 }
 
 absl::Status ImportContext::Unsupported(llvm::StringRef what) const {

@@ -8,6 +8,7 @@
 
 #include "absl/status/statusor.h"
 #include "frontend/alias_tracker.h"
+#include "frontend/branch_log.h"
 #include "ir/builder.h"
 #include "ir/module.h"
 #include "llvm/ADT/DenseMap.h"
@@ -16,7 +17,9 @@ namespace tp {
 
 struct ImportContext {
   ImportContext(Module& module, Function& function)
-      : module(module), builder(module, function.body()), aliases(builder) {}
+      : module(module),
+        builder(module, function.body()),
+        aliases(builder, branches) {}
 
   const Location& location() const { return builder.location(); }
 
@@ -26,6 +29,9 @@ struct ImportContext {
   // The value under the example sizes, which becomes a guard: for what needs
   // a number (a trip count, an element of a list).
   absl::StatusOr<int64_t> Concrete(const SymExpr& expr, llvm::StringRef reason);
+
+  // A size that is known only when the model runs, at least `least`.
+  SymExpr NewDataSize(int64_t least, int64_t hint);
 
   // "file:line in module: what"
   absl::Status Unsupported(llvm::StringRef what) const;
@@ -39,7 +45,9 @@ struct ImportContext {
 
   Module& module;
   Builder builder;
+  BranchLog branches;
   AliasTracker aliases;
+  int num_data_sizes = 0;  // symbols of sizes that depend on data
   bool train = false;  // dropout stays
   bool strict = false;  // ops without a row are errors
   std::vector<SymbolValues> example_sizes;  // see ImportedModel

@@ -287,7 +287,8 @@ absl::StatusOr<std::optional<bool>> Truth(const AbstractValue& value,
 absl::StatusOr<std::optional<bool>> Equal(const AbstractValue& a,
                                           const AbstractValue& b,
                                           ImportContext& context) {
-  if (a.is_tensor() || b.is_tensor() || a.is_unknown() || b.is_unknown())
+  if (a.is_tensor() || b.is_tensor() || a.is_unknown() || b.is_unknown() ||
+      a.is_runtime_number() || b.is_runtime_number())
     return std::nullopt;
   if (a.is_number() && b.is_number()) {
     TP_ASSIGN_OR_RETURN(std::optional<AbstractValue> equal,
@@ -323,6 +324,7 @@ absl::StatusOr<std::optional<AbstractValue>> EvaluateScalarOp(
     const AbstractValue& b = arguments[1];
     bool same = a.is_none() && b.is_none();
     if (a.is_unknown() || b.is_unknown()) return std::nullopt;
+    if (a.is_runtime_number() && b.is_runtime_number()) return std::nullopt;
     if (a.is_object() && b.is_object()) same = a.as_object() == b.as_object();
     if (a.is_tensor() && b.is_tensor()) same = a.as_tensor() == b.as_tensor();
     if (a.is_list() && b.is_list()) same = a.as_list() == b.as_list();
@@ -331,7 +333,8 @@ absl::StatusOr<std::optional<AbstractValue>> EvaluateScalarOp(
   }
   for (const AbstractValue& argument : arguments) {
     if (argument.is_tensor() || argument.items() != nullptr ||
-        argument.is_dict() || argument.is_object() || argument.is_unknown())
+        argument.is_dict() || argument.is_object() || argument.is_unknown() ||
+        argument.is_list() || argument.is_runtime_number())
       return std::nullopt;
   }
   if (arguments.size() == 1) return Unary(op, arguments[0], context);

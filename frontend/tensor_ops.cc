@@ -10,7 +10,9 @@
 #include "frontend/batch_statistics.h"
 #include "frontend/in_place_ops.h"
 #include "frontend/index_bounds.h"
+#include "frontend/number_arguments.h"
 #include "frontend/op_call.h"
+#include "frontend/runtime_numbers.h"
 #include "frontend/scalar_ops.h"
 #include "frontend/tensor_queries.h"
 #include "frontend/torch_types.h"
@@ -138,6 +140,19 @@ absl::StatusOr<AbstractValue> TensorOf(const AbstractValue& data,
                                        std::optional<DType> dtype,
                                        ImportContext& context) {
   if (data.is_number()) return ScalarTensor(data, dtype, context);
+  if (data.is_runtime_number()) {
+    Value* value = data.as_runtime_number();
+    const DType own = value->type().dtype;
+    const DType wanted =
+        dtype.value_or(own == DType::kF64 ? DType::kF32 : own);
+    if (own != wanted) {
+      TP_ASSIGN_OR_RETURN(
+          Op * cast, context.builder.Create("aten.to.dtype", {value},
+                                            {{"dtype", Attribute(wanted)}}));
+      value = cast->result();
+    }
+    return context.aliases.NewTensor(value);
+  }
   if (data.is_tensor()) return data;
   const Values* items = data.items();
   if (items == nullptr || items->empty())
@@ -149,8 +164,9 @@ absl::StatusOr<AbstractValue> TensorOf(const AbstractValue& data,
       leaves = (*leaves)[0].items();
     dtype = DType::kI64;
     for (const AbstractValue& leaf : *leaves) {
-      if (leaf.is_float()) dtype = DType::kF32;
-      if (leaf.is_bool()) dtype = DType::kBool;
+      const bool number = leaf.is_number() || leaf.is_runtime_number();
+      if (number && NumberDType(leaf) == DType::kF64) dtype = DType::kF32;
+      if (number && NumberDType(leaf) == DType::kBool) dtype = DType::kBool;
     }
   }
   std::vector<Value*> values;
@@ -171,6 +187,9 @@ MaybeResults ImportConstruction(const c10::FunctionSchema& schema,
         arguments[0],
         arguments[0].is_float() ? std::optional(DType::kF64) : std::nullopt,
         context)};
+  if (name == "prim::NumToTensor" && arguments[0].is_runtime_number())
+    return Values{
+        context.aliases.NewTensor(arguments[0].as_runtime_number())};
   const bool makes = name == "aten::tensor" || name == "aten::as_tensor" ||
                      name == "aten::scalar_tensor";
   if (!makes) return std::nullopt;
@@ -366,6 +385,20 @@ absl::StatusOr<std::vector<AbstractValue>> ImportTensorOp(
     TP_ASSIGN_OR_RETURN(std::optional<Values> results,
                         step(schema, arguments, context));
     if (results) return *std::move(results);
+  }
+  if (HasRuntimeNumbers(arguments)) {
+    TP_ASSIGN_OR_RETURN(std::optional<TensorCall> call,
+                        WithTensorNumbers(schema, arguments, context));
+    if (call) return ImportTensorOp(*call->schema, call->arguments, context);
+    TP_ASSIGN_OR_RETURN(std::optional<Values> results,
+                        ImportByNumber(schema, arguments, context));
+    if (results) return *std::move(results);
+    const std::string why = absl::StrCat(
+        ToString(context.location()), ": ", OpName(schema.operator_name()),
+        " by a number that depends on data gives a size that is known only "
+        "when the model runs");
+    if (WritesArguments(schema)) return context.Unsupported(why);
+    return Unknowns(schema.returns().size(), why);
   }
   // Its other names would have to lose their gradients, too.
   if (context.train && schema.name() == "aten::detach_")

@@ -1,6 +1,7 @@
 #include "frontend/tensor_queries.h"
 
 #include "absl/strings/str_cat.h"
+#include "frontend/runtime_numbers.h"
 #include "frontend/scalar_ops.h"
 #include "frontend/torch_types.h"
 #include "ir/status.h"
@@ -40,10 +41,33 @@ Result ReadNumber(llvm::StringRef op, const TensorRef& tensor,
   if (scalar)
     return EvaluateScalarOp(op, {FromAttribute(*scalar)}, ScalarKind::kOther,
                             context);
+  if (context.module.assumptions()
+          .Known(tensor->type().num_elements(), Relation::kEq, 1)
+          .value_or(false)) {
+    TP_ASSIGN_OR_RETURN(Value * value, context.aliases.Read(tensor));
+    TP_ASSIGN_OR_RETURN(AbstractValue number,
+                        ReadRuntimeNumber(value, context));
+    return EvaluateRuntimeNumberOp(op, {number}, ScalarKind::kOther, context);
+  }
   return AbstractValue::Unknown(absl::StrCat(
       ToString(context.location()),
-      ": reads a number out of a tensor, which is known only when the model "
-      "runs"));
+      ": reads a number out of a tensor that may have more than one"));
+}
+
+// Whether all elements are equal, where both have the same dims.
+Result EqualTensors(const TensorRef& a, const TensorRef& b,
+                    ImportContext& context) {
+  if (a->type().dims != b->type().dims)
+    return AbstractValue::Unknown(
+        absl::StrCat(ToString(context.location()),
+                     ": torch.equal of tensors of other sizes"));
+  TP_ASSIGN_OR_RETURN(Value * x, context.aliases.Read(a));
+  TP_ASSIGN_OR_RETURN(Value * y, context.aliases.Read(b));
+  TP_ASSIGN_OR_RETURN(Op * same,
+                      context.builder.Create("aten.eq.Tensor", {x, y}));
+  TP_ASSIGN_OR_RETURN(Op * all,
+                      context.builder.Create("aten.all", {same->result()}));
+  return AbstractValue(RuntimeNumber{all->result()});
 }
 
 }  // namespace
@@ -98,6 +122,8 @@ absl::StatusOr<std::optional<AbstractValue>> EvaluateTensorQuery(
     return ReadNumber(op, tensor, context);
   if (op == "aten::is_nonzero")
     return ReadNumber("aten::Bool", tensor, context);
+  if (op == "aten::equal" && arguments.size() == 2 && arguments[1].is_tensor())
+    return EqualTensors(tensor, arguments[1].as_tensor(), context);
   if (op == "aten::stride" || op == "aten::is_contiguous" ||
       op == "aten::storage_offset" || op == "aten::equal" ||
       op == "aten::allclose" || op == "aten::tolist" || op == "prim::tolist")

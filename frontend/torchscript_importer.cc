@@ -57,6 +57,12 @@ absl::Status FlattenOutputs(const AbstractValue& value, ImportContext& context,
                                                 : DType::kI64);
     TP_ASSIGN_OR_RETURN(Value * scalar, context.aliases.Read(tensor));
     outputs.push_back(scalar);
+  } else if (value.is_runtime_number()) {
+    outputs.push_back(value.as_runtime_number());
+  } else if (value.is_grown_list()) {
+    return absl::UnimplementedError(
+        "an output of the model is a list whose length depends on data; "
+        "return it stacked");
   } else if (const auto* items = value.items()) {
     for (const AbstractValue& item : *items)
       TP_RETURN_IF_ERROR(FlattenOutputs(item, context, outputs));

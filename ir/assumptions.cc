@@ -86,6 +86,16 @@ std::optional<bool> Judge(const Range& range, Relation relation) {
   return decide(not_negative, negative);
 }
 
+absl::Status DataError(const SymExpr& lhs, Relation relation,
+                       const SymExpr& rhs, llvm::StringRef reason,
+                       const Location& location) {
+  const std::string where = ToString(location);
+  return absl::UnimplementedError(absl::StrCat(
+      where.empty() ? "" : where + ": ", reason.str(), " asks whether ",
+      lhs.ToString(), " ", ToString(relation), " ", rhs.ToString(),
+      ", a size that depends on data and is known only when the model runs"));
+}
+
 }  // namespace
 
 std::string ToString(Relation relation) {
@@ -180,6 +190,15 @@ void Assumptions::Identify(const SymExpr& lhs, const SymExpr& rhs) {
   equal_[*name] = to;
 }
 
+bool Assumptions::DependsOnData(const SymExpr& expr) const {
+  if (expr.is_constant()) return false;
+  llvm::StringSet<> used;
+  expr.CollectSymbols(used);
+  for (const SymbolInfo& symbol : symbols_)
+    if (symbol.input.empty() && used.contains(symbol.name)) return true;
+  return false;
+}
+
 absl::StatusOr<int64_t> Assumptions::Hint(const SymExpr& expr) const {
   return expr.Evaluate(hints_);
 }
@@ -217,6 +236,8 @@ absl::StatusOr<bool> Assumptions::Decide(const SymExpr& lhs, Relation relation,
                                          llvm::StringRef reason,
                                          const Location& location) {
   if (std::optional<bool> known = Known(lhs, relation, rhs)) return *known;
+  if (DependsOnData(lhs) || DependsOnData(rhs))
+    return DataError(lhs, relation, rhs, reason, location);
   TP_ASSIGN_OR_RETURN(const int64_t left, Hint(lhs));
   TP_ASSIGN_OR_RETURN(const int64_t right, Hint(rhs));
   const bool holds = Holds(left, relation, right);
@@ -232,6 +253,8 @@ absl::Status Assumptions::Require(const SymExpr& lhs, Relation relation,
   if (known && *known) return absl::OkStatus();
   std::string values;
   bool holds = false;
+  if (!known && (DependsOnData(lhs) || DependsOnData(rhs)))
+    return DataError(lhs, relation, rhs, reason, location);
   if (!known) {
     TP_ASSIGN_OR_RETURN(const int64_t left, Hint(lhs));
     TP_ASSIGN_OR_RETURN(const int64_t right, Hint(rhs));

@@ -51,11 +51,15 @@ class Assumptions {
   const std::vector<Guard>& guards() const { return guards_; }
   void AddGuard(Guard guard);  // keeps one of equal relations
 
+  // Whether a symbol of the expression is known only while the program runs.
+  bool DependsOnData(const SymExpr& expr) const;
+
   // The value under the hints.
   absl::StatusOr<int64_t> Hint(const SymExpr& expr) const;
 
   // Whether the relation holds: proven, or decided by the hints, in which
-  // case the outcome taken becomes a guard.
+  // case the outcome taken becomes a guard. kUnimplemented where it depends on
+  // data, which no guard can check before the program runs.
   absl::StatusOr<bool> Decide(const SymExpr& lhs, Relation relation,
                               const SymExpr& rhs, llvm::StringRef reason,
                               const Location& location);

@@ -39,7 +39,7 @@ absl::StatusOr<Op*> Builder::Create(std::string name,
     return Annotate(types.status(), where);
   }
   for (TensorType& type : *types) op->AddResult(std::move(type));
-  return block_.Insert(position_, std::move(op));
+  return block_->Insert(position_, std::move(op));
 }
 
 Op* Builder::CreateTyped(std::string name, std::vector<OperandArg> operands,
@@ -48,7 +48,7 @@ Op* Builder::CreateTyped(std::string name, std::vector<OperandArg> operands,
   std::unique_ptr<Op> op =
       Make(std::move(name), std::move(operands), std::move(attributes));
   for (TensorType& type : types) op->AddResult(std::move(type));
-  return block_.Insert(position_, std::move(op));
+  return block_->Insert(position_, std::move(op));
 }
 
 }  // namespace tp

@@ -18,10 +18,10 @@ class Builder {
  public:
   // Appends to the block.
   Builder(Module& module, Block& block)
-      : module_(module), block_(block), position_(block.ops().end()) {}
+      : module_(module), block_(&block), position_(block.ops().end()) {}
   // Inserts before `position`.
   Builder(Module& module, Block& block, OpList::iterator position)
-      : module_(module), block_(block), position_(position) {}
+      : module_(module), block_(&block), position_(position) {}
 
   // Location given to the ops made from here on.
   void set_location(Location location) { location_ = std::move(location); }
@@ -37,13 +37,22 @@ class Builder {
                   std::vector<TensorType> types);
 
   Module& module() { return module_; }
-  Block& block() { return block_; }
+  Block& block() { return *block_; }
+  // Goes on at the end of another block, of a region for instance.
+  void MoveTo(Block& block) {
+    block_ = &block;
+    position_ = block.ops().end();
+  }
+  // Puts in an op that was made elsewhere, with its regions.
+  Op* Insert(std::unique_ptr<Op> op) {
+    return block_->Insert(position_, std::move(op));
+  }
 
  private:
   std::unique_ptr<Op> Make(std::string name, std::vector<OperandArg> operands,
                            std::vector<NamedAttribute> attributes);
   Module& module_;
-  Block& block_;
+  Block* block_;
   OpList::iterator position_;
   Location location_;
 };

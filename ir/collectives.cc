@@ -17,7 +17,7 @@ struct CollectiveRow {
   CollectiveKind adjoint;
 };
 
-constexpr std::array<CollectiveRow, 7> kRows = {{
+constexpr std::array<CollectiveRow, 8> kRows = {{
     {CollectiveKind::kNone, "", false, 0, false, CollectiveKind::kNone},
     {CollectiveKind::kSlice, "tp.slice", false, 0, false,
      CollectiveKind::kAllGather},
@@ -30,6 +30,9 @@ constexpr std::array<CollectiveRow, 7> kRows = {{
      CollectiveKind::kAllGather},
     {CollectiveKind::kAllToAll, "tp.all_to_all", true, 1, true,
      CollectiveKind::kAllToAll},
+    // No transition leads here: deciders are not differentiated.
+    {CollectiveKind::kBroadcast, "tp.broadcast", true, 1, false,
+     CollectiveKind::kImpossible},
     {CollectiveKind::kImpossible, "", false, 0, false,
      CollectiveKind::kImpossible},
 }};

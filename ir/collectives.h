@@ -19,6 +19,7 @@ enum class CollectiveKind : uint8_t {
   kAllGather,      // Shard -> Replicate
   kReduceScatter,  // Partial -> Shard
   kAllToAll,       // Shard -> another Shard
+  kBroadcast,      // Replicate -> Replicate: the first rank's word counts
   kImpossible,     // anything -> Partial
 };
 
@@ -34,7 +35,7 @@ bool Communicates(CollectiveKind kind);
 
 // Bytes that leave one rank (the largest), for a whole tensor of that many
 // bytes: all_gather and reduce_scatter B(n-1)/n, all_reduce twice that,
-// all_to_all B(n-1)/n^2.
+// all_to_all B(n-1)/n^2, broadcast B(n-1)/n.
 double BytesMoved(CollectiveKind kind, double whole_bytes, int64_t axis_size);
 
 // What a gradient goes through where the value went through `kind`.

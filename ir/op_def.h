@@ -44,6 +44,7 @@ enum OpTrait : uint32_t {
   kRandom = 1 << 1,  // results depend on a random stream
   kCollective = 1 << 2,  // a step of a reshard (tp.slice included)
   kDecompose = 1 << 3,  // canonicalize rewrites it; never planned
+  kRegions = 1 << 5,     // tp.if and tp.loop: control flow over regions
   kBoundary = 1 << 4,    // passes values on as they lie (passes/differentiate)
 };
 

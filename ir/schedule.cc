@@ -68,7 +68,8 @@ absl::StatusOr<CollectiveCall> CallOf(const Op& op, CollectiveKind kind) {
       kind == CollectiveKind::kReduceScatter) {
     TP_ASSIGN_OR_RETURN(call.reduce, StringAttribute(op, "reduce"));
   }
-  if (kind == CollectiveKind::kAllReduce) return call;
+  if (kind == CollectiveKind::kAllReduce || kind == CollectiveKind::kBroadcast)
+    return call;
   TP_ASSIGN_OR_RETURN(call.dim, DimAttribute(op, "dim", from.ndim()));
   TP_ASSIGN_OR_RETURN(call.factor, FactorAttribute(op, "factor"));
   // The operand of a gather is a part, of another size on every rank.
@@ -80,16 +81,38 @@ absl::StatusOr<CollectiveCall> CallOf(const Op& op, CollectiveKind kind) {
   return call;
 }
 
-absl::Status Walk(const Block& block, std::vector<CollectiveCall>& calls) {
+// What a loop's limit says about how often it runs.
+std::string CountOf(const Op& loop) {
+  std::string count = "data";
+  const Value* limit = loop.operand_or_null(0);
+  if (limit != nullptr && limit->op() != nullptr &&
+      limit->op()->Is("tp.sym")) {
+    const Attribute* value = limit->op()->attribute("value");
+    if (value != nullptr) count = value->ToString();
+  }
+  if (loop.operand_or_null(1) != nullptr) count += "?";
+  return count;
+}
+
+absl::Status Walk(const Block& block, Schedule& steps) {
   for (const std::unique_ptr<Op>& op : block.ops()) {
     const CollectiveKind kind = KindOf(*op);
+    ScheduleStep step;
     if (Communicates(kind)) {
-      TP_ASSIGN_OR_RETURN(CollectiveCall call, CallOf(*op, kind));
-      calls.push_back(std::move(call));
+      TP_ASSIGN_OR_RETURN(step.call, CallOf(*op, kind));
+      steps.push_back(std::move(step));
     }
+    if (op->regions().empty()) continue;
+    step.kind = op->Is("tp.loop") ? ScheduleStep::Kind::kLoop
+                                  : ScheduleStep::Kind::kIf;
+    if (step.kind == ScheduleStep::Kind::kLoop) step.count = CountOf(*op);
+    bool communicates = false;
     for (const std::unique_ptr<Block>& region : op->regions()) {
-      TP_RETURN_IF_ERROR(Walk(*region, calls));
+      step.branches.emplace_back();
+      TP_RETURN_IF_ERROR(Walk(*region, step.branches.back()));
+      communicates = communicates || !step.branches.back().empty();
     }
+    if (communicates) steps.push_back(std::move(step));
   }
   return absl::OkStatus();
 }
@@ -100,7 +123,7 @@ CollectiveKind KindOf(const Op& op) {
   for (CollectiveKind kind :
        {CollectiveKind::kSlice, CollectiveKind::kAllReduce,
         CollectiveKind::kAllGather, CollectiveKind::kReduceScatter,
-        CollectiveKind::kAllToAll}) {
+        CollectiveKind::kAllToAll, CollectiveKind::kBroadcast}) {
     if (op.name() == OpNameOf(kind)) return kind;
   }
   return CollectiveKind::kNone;
@@ -126,11 +149,47 @@ bool SameCall(const CollectiveCall& a, const CollectiveCall& b) {
          a.to_factor == b.to_factor;
 }
 
-absl::StatusOr<std::vector<CollectiveCall>> ScheduleOf(
-    const Function& function) {
-  std::vector<CollectiveCall> calls;
-  TP_RETURN_IF_ERROR(Walk(function.body(), calls));
-  return calls;
+std::string ScheduleStep::ToString(int indent) const {
+  const std::string blank(indent, ' ');
+  if (kind == Kind::kCall) return absl::StrCat(blank, call.ToString(), "\n");
+  std::string text =
+      kind == Kind::kIf ? blank + "if" : absl::StrCat(blank, "loop ", count);
+  for (const std::vector<ScheduleStep>& branch : branches) {
+    text += " {\n";
+    for (const ScheduleStep& step : branch) text += step.ToString(indent + 2);
+    absl::StrAppend(&text, blank, "}");
+  }
+  return text + "\n";
+}
+
+absl::StatusOr<Schedule> ScheduleOf(const Function& function) {
+  Schedule steps;
+  TP_RETURN_IF_ERROR(Walk(function.body(), steps));
+  return steps;
+}
+
+bool SameSchedule(const Schedule& a, const Schedule& b) {
+  if (a.size() != b.size()) return false;
+  for (size_t i = 0; i < a.size(); ++i) {
+    if (a[i].kind != b[i].kind || a[i].count != b[i].count ||
+        a[i].branches.size() != b[i].branches.size())
+      return false;
+    if (a[i].kind == ScheduleStep::Kind::kCall &&
+        !SameCall(a[i].call, b[i].call))
+      return false;
+    for (size_t k = 0; k < a[i].branches.size(); ++k)
+      if (!SameSchedule(a[i].branches[k], b[i].branches[k])) return false;
+  }
+  return true;
+}
+
+int64_t CountCalls(const Schedule& schedule) {
+  int64_t count = 0;
+  for (const ScheduleStep& step : schedule) {
+    count += step.kind == ScheduleStep::Kind::kCall ? 1 : 0;
+    for (const Schedule& branch : step.branches) count += CountCalls(branch);
+  }
+  return count;
 }
 
 absl::StatusOr<std::string> HashSchedules(
@@ -139,11 +198,8 @@ absl::StatusOr<std::string> HashSchedules(
   for (size_t rank = 0; rank < rank_modules.size(); ++rank) {
     for (const auto& function : rank_modules[rank]->functions()) {
       hash.update(absl::StrCat("rank ", rank, " @", function->name(), "\n"));
-      TP_ASSIGN_OR_RETURN(std::vector<CollectiveCall> calls,
-                          ScheduleOf(*function));
-      for (const CollectiveCall& call : calls) {
-        hash.update(absl::StrCat(call.ToString(), "\n"));
-      }
+      TP_ASSIGN_OR_RETURN(Schedule steps, ScheduleOf(*function));
+      for (const ScheduleStep& step : steps) hash.update(step.ToString());
     }
   }
   const auto digest = hash.final();

@@ -40,11 +40,36 @@ struct CollectiveCall {
 // Whether two ranks of a group may meet in these calls.
 bool SameCall(const CollectiveCall& a, const CollectiveCall& b);
 
-// The collectives of a function in execution order; those of a region stand
-// where its op stands. kInvalidArgument names an op with missing or wrong
+// A step of a schedule: a call, or a choice between schedules, or one repeated.
+// Nothing is said where nothing communicates.
+struct ScheduleStep {
+  enum class Kind : uint8_t { kCall, kIf, kLoop };
+  Kind kind = Kind::kCall;
+  CollectiveCall call;
+  // kIf: one or the other; kLoop: over and over.
+  std::vector<std::vector<ScheduleStep>> branches;
+  // Of a loop: how often at most ("3", "seq", "data"), and whether it may end
+  // before ("3?").
+  std::string count;
+
+  // One line per call, indented in branches:
+  //   loop data? {
+  //     all_reduce tp f32[batch,16] sum
+  //   }
+  std::string ToString(int indent = 0) const;
+};
+using Schedule = std::vector<ScheduleStep>;
+
+// The collectives of a function in execution order, as a grammar: which branch
+// is taken and how often a loop runs is decided while it runs, by values that
+// are equal on all ranks. kInvalidArgument names an op with missing or wrong
 // attributes.
-absl::StatusOr<std::vector<CollectiveCall>> ScheduleOf(
-    const Function& function);
+absl::StatusOr<Schedule> ScheduleOf(const Function& function);
+
+// Whether ranks that take equal decisions meet in equal calls.
+bool SameSchedule(const Schedule& a, const Schedule& b);
+// How many calls are written in it.
+int64_t CountCalls(const Schedule& schedule);
 
 // SHA-256 in hex over the schedules of all functions of all ranks, given in
 // rank order.

@@ -70,6 +70,11 @@ double Op::FloatOr(llvm::StringRef name, double otherwise) const {
   return found ? found->AsNumber().value_or(otherwise) : otherwise;
 }
 
+void Op::RemoveResult(int index) {
+  results_.erase(results_.begin() + index);
+  for (int i = index; i < num_results(); ++i) results_[i]->set_index(i);
+}
+
 Block* Op::AddRegion() {
   regions_.push_back(std::make_unique<Block>());
   return regions_.back().get();
@@ -116,6 +121,15 @@ void ReplaceAllUses(Block& block,
   for (Value*& result : block.results()) result = replacement(result);
 }
 
+bool HasEffects(const Op& op) {
+  if (op.name() == "tp.raise") return true;
+  bool any = false;
+  for (const std::unique_ptr<Block>& region : op.regions())
+    for (const std::unique_ptr<Op>& nested : region->ops())
+      any = any || HasEffects(*nested);
+  return any;
+}
+
 namespace {
 
 using UseCounts = llvm::DenseMap<const Value*, int>;
@@ -140,7 +154,8 @@ int Sweep(Block& block, UseCounts& uses) {
   for (auto it = block.ops().end(); it != block.ops().begin();) {
     --it;
     Op& op = **it;
-    bool used = op.num_results() == 0;
+    bool used = HasEffects(op) ||
+                (op.num_results() == 0 && op.regions().empty());
     for (int i = 0; i < op.num_results() && !used; ++i)
       used = uses.lookup(op.result(i)) > 0;
     if (used) {

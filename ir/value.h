@@ -94,6 +94,8 @@ class Op {
   int num_results() const { return static_cast<int>(results_.size()); }
   Value* result(int index = 0) const { return results_[index].get(); }
   Value* AddResult(TensorType type);
+  // Removes a result without uses and renumbers the rest.
+  void RemoveResult(int index);
 
   // Attributes in insertion order (the schema's order for imported ops).
   const std::vector<NamedAttribute>& attributes() const { return attributes_; }
@@ -155,13 +157,28 @@ class Block {
   llvm::SmallVector<Value*, 4> results_;
 };
 
+// Whether running the op does more than give results: it may end the run
+// (tp.raise), or an op of its regions may.
+bool HasEffects(const Op& op);
+
+// Calls `visit` for every op of the block in program order, an op before those
+// of its regions.
+template <typename Visit>
+void ForEachOp(const Block& block, const Visit& visit) {
+  for (const std::unique_ptr<Op>& op : block.ops()) {
+    visit(*op);
+    for (const std::unique_ptr<Block>& region : op->regions())
+      ForEachOp(*region, visit);
+  }
+}
+
 // Replaces every use of `from` in the block, nested regions and results.
 void ReplaceAllUses(Block& block, Value* from, Value* to);
 // Many at once, in one walk. Replacements are not themselves replaced.
 void ReplaceAllUses(Block& block,
                     const llvm::DenseMap<Value*, Value*>& replacements);
-// Erases ops whose results nobody uses (all rows of the table are free of
-// effects after import); one without results stays. Returns how many went.
+// Erases ops whose results nobody uses; one with effects, or that is no region
+// op and has no results, stays. Returns how many went.
 int EraseDeadOps(Block& block);
 
 }  // namespace tp

@@ -304,7 +304,8 @@ class Verifier {
     for (size_t i = 0; i < op.regions().size(); ++i)
       TP_RETURN_IF_ERROR(VerifyBlock(
           *op.regions()[i], absl::StrCat("region ", i), &op, depth + 1));
-    return absl::OkStatus();
+    result_.op = &op;
+    return VerifyRegions(op);
   }
 
   absl::Status VerifyOperands(const Op& op) const {
@@ -382,6 +383,84 @@ class Verifier {
       return Error("it has ", op.num_results(),
                    " results, but its rule is for ", rule.results.size(), ": ",
                    rule.ToString());
+    return absl::OkStatus();
+  }
+
+  // Whether a value of type `from` may be handed to one of type `to`: equal, up
+  // to sizes of `to` that are whatever the data says.
+  bool Fits(const TensorType& from, const TensorType& to) const {
+    if (from.dtype != to.dtype || from.ndim() != to.ndim()) return false;
+    for (int dim = 0; dim < to.ndim(); ++dim) {
+      if (!IsSameSize(from.dims[dim], to.dims[dim]) &&
+          !module_.assumptions().DependsOnData(to.dims[dim]))
+        return false;
+    }
+    return true;
+  }
+
+  static bool IsScalar(const Value* value, DType dtype) {
+    return value != nullptr && value->type().dtype == dtype &&
+           value->type().ndim() == 0;
+  }
+
+  absl::Status VerifyRegions(const Op& op) const {
+    if (op.name() == "tp.if") return VerifyIf(op);
+    if (op.name() == "tp.loop") return VerifyLoop(op);
+    return absl::OkStatus();
+  }
+
+  absl::Status VerifyIf(const Op& op) const {
+    if (op.num_operands() != 1 || !IsScalar(op.operand(0), DType::kBool))
+      return Error("its operand is one bool[]");
+    if (op.regions().size() != 2) return Error("it has two regions");
+    for (const std::unique_ptr<Block>& region : op.regions()) {
+      if (!region->arguments().empty())
+        return Error("its regions have no arguments");
+      if (static_cast<int>(region->results().size()) != op.num_results())
+        return Error("a region yields ", region->results().size(),
+                     " values for ", op.num_results(), " results");
+      for (int i = 0; i < op.num_results(); ++i)
+        if (!Fits(region->results()[i]->type(), op.result(i)->type()))
+          return Error("a region yields ",
+                       tp::ToString(region->results()[i]->type()),
+                       " for result ", i);
+    }
+    return absl::OkStatus();
+  }
+
+  absl::Status VerifyLoop(const Op& op) const {
+    if (op.slots().size() != 3 || op.slots()[0].is_list ||
+        op.slots()[1].is_list || !op.slots()[2].is_list)
+      return Error("its operands are a limit, a condition and a list");
+    if (op.operand(0) != nullptr && !IsScalar(op.operand(0), DType::kI64))
+      return Error("its limit is an i64[]");
+    const bool conditional = op.operand(1) != nullptr;
+    if (conditional && !IsScalar(op.operand(1), DType::kBool))
+      return Error("its condition is a bool[]");
+    if (!conditional && op.operand(0) == nullptr)
+      return Error("it has neither a limit nor a condition");
+    const int carried = op.num_operands() - 2;
+    if (op.regions().size() != 1 || carried != op.num_results())
+      return Error("it has one region and as many results as carried values");
+    const Block& body = *op.regions()[0];
+    if (static_cast<int>(body.arguments().size()) != carried + 1 ||
+        !IsScalar(body.arguments()[0].get(), DType::kI64))
+      return Error("its region takes an i64[] and the carried values");
+    const int first = conditional ? 1 : 0;
+    if (static_cast<int>(body.results().size()) != carried + first ||
+        (conditional && !IsScalar(body.results()[0], DType::kBool)))
+      return Error("its region yields ",
+                   conditional ? "a bool[] and " : "",
+                   "the carried values");
+    for (int i = 0; i < carried; ++i) {
+      const TensorType& inside = body.arguments()[i + 1]->type();
+      const TensorType& next = body.results()[i + first]->type();
+      if (op.operand(i + 2) == nullptr ||
+          !Fits(op.operand(i + 2)->type(), inside) || !Fits(next, inside) ||
+          !Fits(next, op.result(i)->type()))
+        return Error("carried value ", i,
+                     " has another type before, in or after the loop");
+    }
     return absl::OkStatus();
   }
 

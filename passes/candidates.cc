@@ -7,7 +7,7 @@
 #include "absl/strings/str_cat.h"
 #include "ir/op_def.h"
 #include "ir/status.h"
-#include "ir/text.h"
+#include "llvm/ADT/DenseSet.h"
 
 namespace tp {
 namespace {
@@ -38,6 +38,7 @@ class Propagation {
  public:
   Propagation(const Module& module, const Function& function, int axis)
       : function_(function),
+        assumptions_(module.assumptions()),
         axis_(axis),
         axis_size_(module.mesh().axis(axis).size) {}
 
@@ -67,11 +68,11 @@ class Propagation {
     int node;
   };
 
-  absl::Status ReadRules() {
-    for (const auto& op : function_.body().ops()) {
-      if (!op->regions().empty())
-        return absl::UnimplementedError(absl::StrCat(
-            "ops with regions cannot be planned yet: ", Print(*op)));
+  absl::Status ReadRules() { return ReadRules(function_.body()); }
+
+  // Ops of regions are planned like any others. What regions yield is whole.
+  absl::Status ReadRules(const Block& block) {
+    for (const auto& op : block.ops()) {
       OpCandidates entry;
       entry.op = op.get();
       TP_ASSIGN_OR_RETURN(entry.rule, RuleOf(*op));
@@ -83,13 +84,19 @@ class Propagation {
       result_.index_of[op.get()] = index;
       result_.ops.push_back(std::move(entry));
       nodes_.push_back({families_.Add()});
+      for (const auto& region : op->regions()) {
+        TP_RETURN_IF_ERROR(ReadRules(*region));
+        yielded_.insert(region->results().begin(), region->results().end());
+      }
     }
     return absl::OkStatus();
   }
 
-  // A split of one index is none.
-  static bool MaySplit(const SymExpr& size) {
-    return !size.is_constant() || size.constant() > 1;
+  // A split of one index is none; a size that depends on data is not known
+  // when parts are made.
+  bool MaySplit(const SymExpr& size) const {
+    if (size.is_constant()) return size.constant() > 1;
+    return !assumptions_.DependsOnData(size);
   }
 
   void SeedFactors() {
@@ -210,8 +217,9 @@ class Propagation {
         choices = {AxisPlacement(*argument, axis_)};
       } else {
         choices = {Placement::Replicate()};
-        if (function_.arguments()[i].is_weight() ||
-            function_.IsCarried(static_cast<int>(i)))
+        if ((function_.arguments()[i].is_weight() ||
+             function_.IsCarried(static_cast<int>(i))) &&
+            !yielded_.contains(argument))
           for (const ValuePlacement& entry : placements_[argument])
             choices.push_back(entry.placement);
       }
@@ -220,6 +228,7 @@ class Propagation {
   }
 
   const Function& function_;
+  const Assumptions& assumptions_;
   const int axis_;
   const int64_t axis_size_;
   Candidates result_;
@@ -227,6 +236,7 @@ class Propagation {
   std::vector<std::vector<int>> nodes_;  // per op and strategy
   llvm::DenseMap<const Value*, std::vector<Use>> uses_;
   llvm::DenseMap<const Value*, std::vector<ValuePlacement>> placements_;
+  llvm::DenseSet<const Value*> yielded_;  // by regions
   std::deque<Work> work_;
 };
 

@@ -20,6 +20,7 @@
 #include "ir/replacements.h"
 #include "ir/status.h"
 #include "ir/text.h"
+#include "llvm/ADT/DenseSet.h"
 #include "passes/expand_fused.h"
 #include "passes/pass.h"
 
@@ -62,30 +63,35 @@ class Canonicalizer {
       : module_(module), block_(block), train_(train) {}
 
   absl::Status Run() {
-    Replacements replaced;
-    // A rewritten op stays until all its users know, for values are looked up
-    // by address.
-    OpList gone;
-    for (auto it = block_.ops().begin(); it != block_.ops().end();) {
-      auto current = it++;
-      replaced.ApplyTo(**current);
-      TP_ASSIGN_OR_RETURN(Replacement replacement, Rewrite(current));
-      if (replacement.empty()) continue;
-      for (int i = 0; i < (*current)->num_results(); ++i)
-        replaced.Set((*current)->result(i), replacement[i]);
-      gone.splice(gone.end(), block_.ops(), current);
-    }
-    replaced.ApplyToResults(block_);
-    MergeEqualOps();
+    TP_RETURN_IF_ERROR(RewriteBlock(block_));
+    Replacements merged;
+    MergeEqualOps(block_, {}, merged);
     EraseDeadOps(block_);
+    while (PruneBranches(block_)) EraseDeadOps(block_);
     return absl::OkStatus();
   }
 
  private:
-  absl::StatusOr<Replacement> Rewrite(OpList::iterator it) {
+  absl::Status RewriteBlock(Block& block) {
+    for (auto it = block.ops().begin(); it != block.ops().end();) {
+      auto current = it++;
+      replaced_.ApplyTo(**current);
+      for (const auto& region : (*current)->regions())
+        TP_RETURN_IF_ERROR(RewriteBlock(*region));
+      TP_ASSIGN_OR_RETURN(Replacement replacement, Rewrite(block, current));
+      if (replacement.empty()) continue;
+      for (int i = 0; i < (*current)->num_results(); ++i)
+        replaced_.Set((*current)->result(i), replacement[i]);
+      gone_.splice(gone_.end(), block.ops(), current);
+    }
+    replaced_.ApplyToResults(block);
+    return absl::OkStatus();
+  }
+
+  absl::StatusOr<Replacement> Rewrite(Block& block, OpList::iterator it) {
     Op& op = **it;
     if (IsIdentity(op, train_)) return Replacement{op.operand(0)};
-    Builder builder(module_, block_, it);
+    Builder builder(module_, block, it);
     builder.set_location(op.location());
     if (op.Is("aten.linear") && op.operand_or_null(2) != nullptr)
       return AddBias(builder, "aten.linear", op.operand(0), op.operand(1),
@@ -172,28 +178,78 @@ class Canonicalizer {
     return key;
   }
 
-  void MergeEqualOps() {
-    std::map<std::string, Op*> first;
-    Replacements merged;
-    for (const auto& op : block_.ops()) {
+  // `first`: the ops that are seen in the block, which those of its regions may
+  // be merged with, but not the other way round.
+  static void MergeEqualOps(Block& block, std::map<std::string, Op*> first,
+                            Replacements& merged) {
+    for (const auto& op : block.ops()) {
       merged.ApplyTo(*op);
+      for (const auto& region : op->regions())
+        MergeEqualOps(*region, first, merged);
       if (!MayMerge(*op)) continue;
       auto [it, inserted] = first.try_emplace(KeyOf(*op), op.get());
       if (inserted) continue;
       for (int i = 0; i < op->num_results(); ++i)
         merged.Set(op->result(i), it->second->result(i));
     }
-    merged.ApplyToResults(block_);
+    merged.ApplyToResults(block);
+  }
+
+  // Results of tp.if that nobody uses are not yielded. Returns whether there
+  // were any.
+  static bool PruneBranches(Block& block) {
+    llvm::DenseSet<const Value*> used;
+    CollectUses(block, used);
+    bool pruned = false;
+    ForEachOp(block, [&](Op& op) {
+      if (!op.Is("tp.if")) return;
+      for (int i = op.num_results(); i-- > 0;) {
+        if (used.contains(op.result(i))) continue;
+        op.RemoveResult(i);
+        for (const auto& region : op.regions())
+          region->results().erase(region->results().begin() + i);
+        pruned = true;
+      }
+    });
+    return pruned;
+  }
+
+  static void CollectUses(const Block& block,
+                          llvm::DenseSet<const Value*>& used) {
+    for (const Value* result : block.results()) used.insert(result);
+    for (const auto& op : block.ops()) {
+      used.insert(op->operands().begin(), op->operands().end());
+      for (const auto& region : op->regions()) CollectUses(*region, used);
+    }
   }
 
   Module& module_;
   Block& block_;
   const bool train_;
+  Replacements replaced_;
+  // A rewritten op stays until all its users know, for values are looked up
+  // by address.
+  OpList gone_;
 };
+
+// Gradients of control flow are not planned.
+absl::Status RefuseRegions(const Module& module) {
+  const Op* found = nullptr;
+  for (const auto& function : module.functions())
+    ForEachOp(function->body(), [&](const Op& op) {
+      if (found == nullptr && HasTrait(op, kRegions)) found = &op;
+    });
+  if (found == nullptr) return absl::OkStatus();
+  return absl::UnimplementedError(absl::StrCat(
+      ToString(found->location()),
+      ": control flow that depends on data cannot be trained yet; compute "
+      "both ways and choose by torch.where"));
+}
 
 }  // namespace
 
 absl::Status Canonicalize(Module& module, const PassContext& context) {
+  if (context.train) TP_RETURN_IF_ERROR(RefuseRegions(module));
   for (const auto& function : module.functions())
     TP_RETURN_IF_ERROR(
         Canonicalizer(module, function->body(), context.train).Run());

@@ -10,6 +10,7 @@
 #include "ir/op_def.h"
 #include "ir/status.h"
 #include "ir/text.h"
+#include "passes/deciders.h"
 #include "passes/gradients.h"
 #include "passes/pass.h"
 #include "passes/strategy.h"
@@ -25,6 +26,8 @@ absl::Status CheckCollective(const Op& op, const Module& module, int axis) {
   const bool own = named != nullptr && named->is_string() &&
                    named->as_string() == mesh_axis.name;
   const CollectiveKind kind = Transition(from, to, mesh_axis.size);
+  if (op.Is("tp.broadcast") && from.is_replicate() && to.is_replicate())
+    return absl::OkStatus();
   if (op.Is("tp.copy") && kind == CollectiveKind::kNone &&
       (!own || from.is_replicate()))
     return absl::OkStatus();
@@ -100,6 +103,48 @@ absl::Status CheckSharedWeights(const Module& module, int axis) {
   return absl::OkStatus();
 }
 
+absl::Status CheckWhole(const Value& value, int axis, const std::string& what) {
+  const Placement placement = AxisPlacement(value, axis);
+  if (placement.is_replicate()) return absl::OkStatus();
+  return absl::InternalError(
+      absl::StrCat(what, " is ", placement.ToString(), ", not whole"));
+}
+
+// What goes into regions and out of them is whole, and what decides comes from
+// the first rank.
+absl::Status CheckRegions(const Op& op, const Module& module, int axis) {
+  for (const auto& region : op.regions()) {
+    for (const auto& argument : region->arguments())
+      TP_RETURN_IF_ERROR(
+          CheckWhole(*argument, axis, "what a region of " + op.name() + " takes"));
+    for (const Value* result : region->results())
+      TP_RETURN_IF_ERROR(CheckWhole(
+          *result, axis, "what a region of " + op.name() + " yields"));
+  }
+  if (module.mesh().axis(axis).size == 1) return absl::OkStatus();
+  for (const Value* decider : DecidersOf(op))
+    if (!IsDecided(decider, module.mesh().axis(axis).name))
+      return absl::InternalError(
+          absl::StrCat("the ranks may decide differently: ", Print(op)));
+  return absl::OkStatus();
+}
+
+absl::Status CheckBlock(
+    const Block& block, const Module& module, int axis,
+    const PassContext& context,
+    const llvm::DenseSet<const Value*>& has_gradient) {
+  for (const auto& op : block.ops()) {
+    TP_RETURN_IF_ERROR(
+        CheckOp(*op, module, axis, context.cost, has_gradient));
+    if (HasTrait(*op, kRegions))
+      TP_RETURN_IF_ERROR(CheckRegions(*op, module, axis));
+    for (const auto& region : op->regions())
+      TP_RETURN_IF_ERROR(
+          CheckBlock(*region, module, axis, context, has_gradient));
+  }
+  return absl::OkStatus();
+}
+
 }  // namespace
 
 absl::Status CheckPlacements(Module& module, const PassContext& context) {
@@ -108,9 +153,8 @@ absl::Status CheckPlacements(Module& module, const PassContext& context) {
     for (const auto& function : module.functions()) {
       llvm::DenseSet<const Value*> has_gradient;
       if (context.train) has_gradient = ValuesWithGradients(*function);
-      for (const auto& op : function->body().ops())
-        TP_RETURN_IF_ERROR(
-            CheckOp(*op, module, axis, context.cost, has_gradient));
+      TP_RETURN_IF_ERROR(CheckBlock(function->body(), module, axis, context,
+                                    has_gradient));
       // What @backward and @reduce_gradients return lies like parameters.
       if (function->name() == "backward" ||
           function->name() == "reduce_gradients")

@@ -265,7 +265,10 @@ bool UsesOtherResults(const Op& op, const Block& block) {
   };
   return llvm::any_of(block.results(), is_other) ||
          llvm::any_of(block.ops(), [&](const std::unique_ptr<Op>& user) {
-           return llvm::any_of(user->operands(), is_other);
+           return llvm::any_of(user->operands(), is_other) ||
+                  llvm::any_of(user->regions(), [&](const auto& region) {
+                    return UsesOtherResults(op, *region);
+                  });
          });
 }
 

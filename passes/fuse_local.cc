@@ -11,13 +11,19 @@
 namespace tp {
 namespace {
 
-llvm::DenseMap<const Value*, int> CountUses(const Block& block) {
-  llvm::DenseMap<const Value*, int> uses;
-  for (const auto& op : block.ops())
-    for (const Value* operand : op->operands())
-      if (operand != nullptr) ++uses[operand];
-  for (const Value* result : block.results()) ++uses[result];
-  return uses;
+using UseCounts = llvm::DenseMap<const Value*, int>;
+
+void CountUses(const Block& block, int delta, UseCounts& uses);
+
+void CountUses(const Op& op, int delta, UseCounts& uses) {
+  for (const Value* operand : op.operands())
+    if (operand != nullptr) uses[operand] += delta;
+  for (const auto& region : op.regions()) CountUses(*region, delta, uses);
+}
+
+void CountUses(const Block& block, int delta, UseCounts& uses) {
+  for (const auto& op : block.ops()) CountUses(*op, delta, uses);
+  for (const Value* result : block.results()) uses[result] += delta;
 }
 
 bool IsProduct(const Value* value) {
@@ -33,39 +39,43 @@ bool IsRowOf(const Value* bias, const Value* product) {
          bias->type().dims.back() == product->type().dims.back();
 }
 
+bool MustStay(const Op& op) {
+  bool stays = Communicates(KindOf(op)) || HasTrait(op, kBoundary) ||
+               HasEffects(op) ||
+               (op.num_results() == 0 && op.regions().empty());
+  for (const auto& region : op.regions())
+    for (const auto& nested : region->ops()) stays = stays || MustStay(*nested);
+  return stays;
+}
+
 // Erases what nobody uses, last first. A collective stays: a rank with an
 // empty part may not need what the others do, but must take part in it. So
 // does the boundary of a segment, to which @backward refers.
-void EraseDeadLocalOps(Block& body) {
-  llvm::DenseMap<const Value*, int> uses = CountUses(body);
+void EraseDeadLocalOps(Block& body, UseCounts& uses) {
   for (auto it = body.ops().end(); it != body.ops().begin();) {
     auto current = std::prev(it);
     const Op& op = **current;
-    bool used = Communicates(KindOf(op)) || HasTrait(op, kBoundary) ||
-                op.num_results() == 0;
+    bool used = MustStay(op);
     for (int i = 0; i < op.num_results(); ++i)
       used |= uses.lookup(op.result(i)) > 0;
     if (used) {
+      for (const auto& region : op.regions()) EraseDeadLocalOps(*region, uses);
       it = current;
       continue;
     }
-    for (const Value* operand : op.operands())
-      if (operand != nullptr) --uses[operand];
+    CountUses(op, -1, uses);
     it = body.ops().erase(current);
   }
 }
 
-}  // namespace
-
-void FuseLocal(Module& module, Function& function) {
-  Block& body = function.body();
-  const llvm::DenseMap<const Value*, int> uses = CountUses(body);
-  Replacements replaced;
-  OpList gone;
+void FuseBlock(Module& module, Block& body, const UseCounts& uses,
+               Replacements& replaced, OpList& gone) {
   for (auto it = body.ops().begin(); it != body.ops().end();) {
     auto current = it++;
     Op& op = **current;
     replaced.ApplyTo(op);
+    for (const auto& region : op.regions())
+      FuseBlock(module, *region, uses, replaced, gone);
     Value* product = nullptr;
     Value* bias = nullptr;
     if (op.Is("aten.add.Tensor") && op.attributes().empty()) {
@@ -94,7 +104,20 @@ void FuseLocal(Module& module, Function& function) {
     gone.splice(gone.end(), body.ops(), current);
   }
   replaced.ApplyToResults(body);
-  EraseDeadLocalOps(body);
+}
+
+}  // namespace
+
+void FuseLocal(Module& module, Function& function) {
+  Block& body = function.body();
+  UseCounts uses;
+  CountUses(body, 1, uses);
+  Replacements replaced;
+  OpList gone;
+  FuseBlock(module, body, uses, replaced, gone);
+  uses.clear();
+  CountUses(body, 1, uses);
+  EraseDeadLocalOps(body, uses);
 }
 
 }  // namespace tp

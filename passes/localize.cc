@@ -73,23 +73,31 @@ class Localizer {
     for (size_t i = 0; i < whole.arguments().size(); ++i)
       local.body().arguments()[i]->set_type(
           LocalType(*whole.body().arguments()[i], mesh, coordinates_));
-    auto it = local.body().ops().begin();
-    for (const auto& op : whole.body().ops()) {
+    return LocalizeBlock(whole.body(), local.body());
+  }
+
+ private:
+  absl::Status LocalizeBlock(const Block& whole, Block& local) {
+    auto it = local.ops().begin();
+    for (const auto& op : whole.ops()) {
       // Hooks may insert around `it` or erase it; step first.
       auto current = it++;
       for (int i = 0; i < op->num_results(); ++i)
         (*current)->result(i)->set_type(
-            LocalType(*op->result(i), mesh, coordinates_));
-      TP_RETURN_IF_ERROR(LocalizeOp(*op, local.body(), current));
+            LocalType(*op->result(i), whole_.mesh(), coordinates_));
+      // Their arguments are whole.
+      for (size_t i = 0; i < op->regions().size(); ++i)
+        TP_RETURN_IF_ERROR(
+            LocalizeBlock(*op->regions()[i], *(*current)->regions()[i]));
+      TP_RETURN_IF_ERROR(LocalizeOp(*op, local, current));
     }
     return absl::OkStatus();
   }
 
- private:
   absl::Status LocalizeOp(const Op& whole, Block& block,
                           OpList::iterator position) {
     const OpDef* def = FindOpDef(whole);
-    if (def != nullptr && (def->traits & (kCollective | kBoundary)))
+    if (def != nullptr && (def->traits & (kCollective | kBoundary | kRegions)))
       return absl::OkStatus();
     Op& op = **position;
     if (def != nullptr && !def->sizes_attribute.empty() &&
@@ -170,20 +178,16 @@ class Localizer {
 absl::Status CheckSameSchedules(
     const std::vector<std::unique_ptr<Module>>& programs) {
   for (const auto& function : programs[0]->functions()) {
-    TP_ASSIGN_OR_RETURN(std::vector<CollectiveCall> first,
-                        ScheduleOf(*function));
+    TP_ASSIGN_OR_RETURN(Schedule first, ScheduleOf(*function));
     for (size_t rank = 1; rank < programs.size(); ++rank) {
       TP_ASSIGN_OR_RETURN(
-          std::vector<CollectiveCall> other,
+          Schedule other,
           ScheduleOf(*programs[rank]->function(function->name())));
-      bool same = first.size() == other.size();
-      for (size_t i = 0; same && i < first.size(); ++i)
-        same = SameCall(first[i], other[i]);
-      if (!same)
+      if (!SameSchedule(first, other))
         return absl::InternalError(absl::StrCat(
             "ranks 0 and ", rank, " would issue different collectives in @",
-            function->name(), " (", first.size(), " and ", other.size(),
-            " calls)"));
+            function->name(), " (", CountCalls(first), " and ",
+            CountCalls(other), " calls)"));
     }
   }
   return absl::OkStatus();

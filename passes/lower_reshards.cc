@@ -67,41 +67,48 @@ absl::StatusOr<int> ChangedAxis(const Op& op, const Module& module) {
   return changed;
 }
 
+absl::Status LowerBlock(Module& module, Block& block, Replacements& replaced,
+                        OpList& gone) {
+  for (auto it = block.ops().begin(); it != block.ops().end();) {
+    auto current = it++;
+    Op& op = **current;
+    replaced.ApplyTo(op);
+    for (const auto& region : op.regions())
+      TP_RETURN_IF_ERROR(LowerBlock(module, *region, replaced, gone));
+    if (!op.Is("tp.reshard")) continue;
+    TP_ASSIGN_OR_RETURN(int axis, ChangedAxis(op, module));
+    Value* replacement = op.operand(0);
+    if (axis >= 0) {
+      const MeshAxis& mesh_axis = module.mesh().axis(axis);
+      const Placement from = AxisPlacement(*op.operand(0), axis);
+      const Placement to = AxisPlacement(*op.result(), axis);
+      const CollectiveKind kind = Transition(from, to, mesh_axis.size);
+      if (kind == CollectiveKind::kImpossible)
+        return absl::InternalError(
+            absl::StrCat("an impossible reshard: ", Print(op)));
+      Builder builder(module, block, current);
+      builder.set_location(op.location());
+      Op* lowered = builder.CreateTyped(
+          OpNameOf(kind), {op.operand(0)},
+          AttributesOf(kind, mesh_axis.name, from, to), {op.result()->type()});
+      lowered->result()->set_spec(ShardingSpec(op.result()->spec().begin(),
+                                               op.result()->spec().end()));
+      replacement = lowered->result();
+    }
+    replaced.Set(op.result(), replacement);
+    gone.splice(gone.end(), block.ops(), current);
+  }
+  replaced.ApplyToResults(block);
+  return absl::OkStatus();
+}
+
 }  // namespace
 
 absl::Status LowerReshards(Module& module, const PassContext&) {
   for (const auto& function : module.functions()) {
-    Block& body = function->body();
     Replacements replaced;
     OpList gone;
-    for (auto it = body.ops().begin(); it != body.ops().end();) {
-      auto current = it++;
-      Op& op = **current;
-      replaced.ApplyTo(op);
-      if (!op.Is("tp.reshard")) continue;
-      TP_ASSIGN_OR_RETURN(int axis, ChangedAxis(op, module));
-      Value* replacement = op.operand(0);
-      if (axis >= 0) {
-        const MeshAxis& mesh_axis = module.mesh().axis(axis);
-        const Placement from = AxisPlacement(*op.operand(0), axis);
-        const Placement to = AxisPlacement(*op.result(), axis);
-        const CollectiveKind kind = Transition(from, to, mesh_axis.size);
-        if (kind == CollectiveKind::kImpossible)
-          return absl::InternalError(
-              absl::StrCat("an impossible reshard: ", Print(op)));
-        Builder builder(module, body, current);
-        builder.set_location(op.location());
-        Op* lowered = builder.CreateTyped(
-            OpNameOf(kind), {op.operand(0)},
-            AttributesOf(kind, mesh_axis.name, from, to), {op.result()->type()});
-        lowered->result()->set_spec(ShardingSpec(op.result()->spec().begin(),
-                                                 op.result()->spec().end()));
-        replacement = lowered->result();
-      }
-      replaced.Set(op.result(), replacement);
-      gone.splice(gone.end(), body.ops(), current);
-    }
-    replaced.ApplyToResults(body);
+    TP_RETURN_IF_ERROR(LowerBlock(module, function->body(), replaced, gone));
   }
   return absl::OkStatus();
 }

@@ -26,6 +26,7 @@ std::vector<std::string> PlanPipeline(bool train) {
       "zero3",             // nothing lies whole on every rank
       "insert_reshards",   // make the differences explicit
       "lower_reshards",    // and carry them out
+      "broadcast_deciders",  // ranks never part ways
       "check_placements",  // nothing is written that is not proven
   };
   if (train) {

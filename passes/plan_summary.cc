@@ -106,8 +106,10 @@ std::vector<const Value*> SavedBy(const Op& op, const OpDef& def) {
 // Peak bytes of live results, with values freed at their last use and views
 // counted with what they show. With `keep_saved`, what derivatives need lives
 // to the end.
-int64_t PeakActivations(const Function& function, const Module& module,
-                        int64_t rank, bool keep_saved) {
+// A region counts with its own peak where its op stands; what it reads of
+// outside lives until then.
+int64_t PeakActivations(const Block& body, const Module& module, int64_t rank,
+                        const llvm::DenseSet<const Value*>* differentiated) {
   llvm::DenseMap<const Value*, const Value*> owner;
   llvm::DenseMap<const Value*, int> last_use;
   const auto owner_of = [&](const Value* value) {
@@ -115,13 +117,23 @@ int64_t PeakActivations(const Function& function, const Module& module,
     return it == owner.end() ? value : it->second;
   };
   int index = 0;
-  for (const auto& op : function.body().ops()) {
+  for (const auto& op : body.ops()) {
     const OpDef* def = FindOpDef(*op);
     const bool view = def != nullptr && (def->traits & kView);
     const bool boundary = def != nullptr && (def->traits & kBoundary) &&
                           op->num_operands() == op->num_results();
     for (const Value* operand : op->operands())
       if (operand != nullptr) last_use[owner_of(operand)] = index;
+    for (const auto& region : op->regions()) {
+      const auto use = [&](const Value* value) {
+        if (value != nullptr && last_use.count(owner_of(value)) > 0)
+          last_use[owner_of(value)] = index;
+      };
+      for (const Value* result : region->results()) use(result);
+      ForEachOp(*region, [&](const Op& nested) {
+        for (const Value* operand : nested.operands()) use(operand);
+      });
+    }
     for (int i = 0; i < op->num_results(); ++i) {
       const Value* shown = view       ? op->operand_or_null(0)
                            : boundary ? op->operand_or_null(i)
@@ -133,15 +145,13 @@ int64_t PeakActivations(const Function& function, const Module& module,
     }
     ++index;
   }
-  for (const Value* result : function.body().results())
+  for (const Value* result : body.results())
     last_use[owner_of(result)] = index;
-  if (keep_saved) {
-    const llvm::DenseSet<const Value*> differentiated =
-        ValuesWithGradients(function);
-    for (const auto& op : function.body().ops()) {
+  if (differentiated != nullptr) {
+    for (const auto& op : body.ops()) {
       const OpDef* def = FindOpDef(*op);
       if (def == nullptr || op->num_results() == 0 ||
-          !differentiated.contains(op->result()))
+          !differentiated->contains(op->result()))
         continue;
       for (const Value* value : SavedBy(*op, *def))
         last_use[owner_of(value)] = index;
@@ -152,7 +162,7 @@ int64_t PeakActivations(const Function& function, const Module& module,
   int64_t live = 0;
   int64_t peak = 0;
   index = 0;
-  for (const auto& op : function.body().ops()) {
+  for (const auto& op : body.ops()) {
     for (int i = 0; i < op->num_results(); ++i) {
       const Value* result = op->result(i);
       if (owner_of(result) != result) continue;
@@ -160,7 +170,11 @@ int64_t PeakActivations(const Function& function, const Module& module,
       live += bytes;
       freed[last_use[result]] += bytes;
     }
-    peak = std::max(peak, live);
+    int64_t inside = 0;
+    for (const auto& region : op->regions())
+      inside = std::max(inside,
+                        PeakActivations(*region, module, rank, nullptr));
+    peak = std::max(peak, live + inside);
     live -= freed[index];
     ++index;
   }
@@ -185,19 +199,27 @@ void AddCollective(const Op& op, const std::string& phase, const Module& module,
   summary.collectives.push_back(std::move(collective));
 }
 
-absl::Status AddTimes(const Function& function, const Module& module,
+// Branches and bodies of loops count once.
+absl::Status AddTimes(const Block& block, const Module& module,
                       const CostModel& cost, PlanSummary& summary) {
   const int64_t axis_size =
       module.mesh().ndim() > 0 ? module.mesh().axis(0).size : 1;
-  for (const auto& op : function.body().ops()) {
+  for (const auto& op : block.ops()) {
+    for (const auto& region : op->regions())
+      TP_RETURN_IF_ERROR(AddTimes(*region, module, cost, summary));
     const CollectiveKind kind = KindOf(*op);
+    if (kind == CollectiveKind::kBroadcast) {
+      summary.communicate_us += cost.link_latency_us;
+      continue;
+    }
     if (Communicates(kind)) {
       summary.communicate_us += ReshardMicroseconds(
           cost, op->result()->type(), AxisPlacement(*op->operand(0), 0),
           AxisPlacement(*op->result(), 0), axis_size, module.assumptions());
       continue;
     }
-    if (HasTrait(*op, kBoundary | kCollective) || module.mesh().ndim() == 0)
+    if (HasTrait(*op, kBoundary | kCollective | kRegions) ||
+        module.mesh().ndim() == 0)
       continue;
     TP_ASSIGN_OR_RETURN(OpRule rule, RuleOf(*op));
     TP_ASSIGN_OR_RETURN(Strategy strategy,
@@ -285,15 +307,18 @@ absl::StatusOr<PlanSummary> Summarize(const Module& planned,
       }
     }
     const std::string phase = train && !first ? "backward" : function->name();
-    for (const auto& op : function->body().ops())
-      if (Communicates(KindOf(*op)))
-        AddCollective(*op, phase, planned, summary);
+    ForEachOp(function->body(), [&](const Op& op) {
+      if (Communicates(KindOf(op))) AddCollective(op, phase, planned, summary);
+    });
+    llvm::DenseSet<const Value*> differentiated;
+    if (first && train) differentiated = ValuesWithGradients(*function);
     for (size_t rank = 0; rank < summary.memory.size(); ++rank)
       summary.memory[rank].activations =
           std::max(summary.memory[rank].activations,
-                   PeakActivations(*function, planned,
-                                   static_cast<int64_t>(rank), first && train));
-    TP_RETURN_IF_ERROR(AddTimes(*function, planned, cost, summary));
+                   PeakActivations(function->body(), planned,
+                                   static_cast<int64_t>(rank),
+                                   first && train ? &differentiated : nullptr));
+    TP_RETURN_IF_ERROR(AddTimes(function->body(), planned, cost, summary));
     // The derivatives of segments take twice what the segments take.
     if (first && train) summary.compute_us *= 3;
   }
@@ -388,26 +413,40 @@ std::string SummaryJson(const PlanSummary& summary) {
          "\n";
 }
 
+namespace {
+
+void AddOpsText(const Block& block, int depth, std::string& text) {
+  for (const auto& op : block.ops()) {
+    std::vector<std::string> operands;
+    for (const Value* operand : op->operands())
+      operands.push_back(operand == nullptr ? "none"
+                                            : ToString(operand->spec()));
+    const std::string result =
+        op->num_results() == 0
+            ? ""
+            : absl::StrCat(ToString(op->result()->type()), " ",
+                           ToString(op->result()->spec()));
+    absl::StrAppend(
+        &text, std::string(2 * depth, ' '),
+        absl::StrFormat("%-28s %-36s (%s) -> %s  %s\n",
+                        op->location().module_path, op->name(),
+                        absl::StrJoin(operands, ", "), result,
+                        PlainSource(op->location())));
+    for (const auto& region : op->regions()) {
+      absl::StrAppend(&text, std::string(2 * depth, ' '), "{\n");
+      AddOpsText(*region, depth + 1, text);
+      absl::StrAppend(&text, std::string(2 * depth, ' '), "}\n");
+    }
+  }
+}
+
+}  // namespace
+
 std::string OpsText(const Module& planned) {
   std::string text;
   for (const auto& function : planned.functions()) {
     absl::StrAppend(&text, "@", function->name(), "\n");
-    for (const auto& op : function->body().ops()) {
-      std::vector<std::string> operands;
-      for (const Value* operand : op->operands())
-        operands.push_back(operand == nullptr ? "none"
-                                              : ToString(operand->spec()));
-      const std::string result =
-          op->num_results() == 0
-              ? ""
-              : absl::StrCat(ToString(op->result()->type()), " ",
-                             ToString(op->result()->spec()));
-      absl::StrAppend(&text,
-                      absl::StrFormat("%-28s %-36s (%s) -> %s  %s\n",
-                                      op->location().module_path, op->name(),
-                                      absl::StrJoin(operands, ", "), result,
-                                      PlainSource(op->location())));
-    }
+    AddOpsText(function->body(), 0, text);
   }
   return text;
 }

@@ -221,13 +221,24 @@ class FunctionSearch {
       if (argument != nullptr) {
         AddCarried(results[i], *argument, argument_of(i));
       } else if (whole.insert(results[i]).second) {
-        const Maker maker = MakerOf(results[i]);
-        for (size_t g = 0; g < maker.choices.size(); ++g)
-          network_.AddUnary(maker.variable, static_cast<int>(g),
-                            Reshard(results[i], maker.choices[g],
-                                    Placement::Replicate(), /*weight=*/false));
+        AddWhole(results[i]);
       }
     }
+    ForEachOp(function_.body(), [&](const Op& op) {
+      for (const auto& region : op.regions())
+        for (const Value* value : region->results())
+          if (value->op() != nullptr && whole.insert(value).second)
+            AddWhole(value);
+    });
+  }
+
+  // What the function returns and regions yield is whole.
+  void AddWhole(const Value* value) {
+    const Maker maker = MakerOf(value);
+    for (size_t g = 0; g < maker.choices.size(); ++g)
+      network_.AddUnary(maker.variable, static_cast<int>(g),
+                        Reshard(value, maker.choices[g], Placement::Replicate(),
+                                /*weight=*/false));
   }
 
   void Apply(const CostNetwork::Solution& solution) {
@@ -237,6 +248,9 @@ class FunctionSearch {
       const Strategy& chosen = entry.strategies[solution.choices[Variable(op)]];
       for (int i = 0; i < entry.op->num_results(); ++i)
         SetPlacement(entry.op->result(i), axis_, ndim, chosen.results[i]);
+      for (const auto& region : entry.op->regions())
+        for (const auto& argument : region->arguments())
+          SetPlacement(argument.get(), axis_, ndim, Placement::Replicate());
     }
     for (size_t i = 0; i < argument_variable_.size(); ++i)
       SetPlacement(

@@ -20,20 +20,38 @@ struct Factor {
 class Binder {
  public:
   Binder(const Program& program, const Instruction& instruction,
-         llvm::ArrayRef<Communicator*> axes, const SymbolValues& symbols)
+         llvm::ArrayRef<Communicator*> axes, llvm::ArrayRef<at::Tensor> packed,
+         const SymbolValues& symbols)
       : program_(program),
         instruction_(instruction),
         op_(*instruction.op),
         axes_(axes),
+        packed_(packed),
         symbols_(symbols) {}
 
-  absl::StatusOr<BoundInstruction> Bind() {
+  // With `late`, instructions whose sizes depend on data are left open.
+  absl::StatusOr<BoundInstruction> Bind(bool late) {
     bound_.instruction = &instruction_;
+    if (late && instruction_.late) {
+      bound_.kernel = &RunLate;
+      return std::move(bound_);
+    }
+    if (!instruction_.regions.empty() ||
+        instruction_.kind == InstructionKind::kRaise) {
+      bound_.kernel = TpKernel(instruction_.kind);
+      TP_RETURN_IF_ERROR(BindRegions());
+      return std::move(bound_);
+    }
     TP_ASSIGN_OR_RETURN(bool empty, BindEmpty());
     if (empty) return std::move(bound_);
     if (instruction_.kind == InstructionKind::kAten) {
       bound_.random_number = RandomNumberOf(program_, instruction_);
       bound_.kernel = bound_.random_number >= 0 ? &RunRandom : &RunAten;
+      const at::Tensor& packed = packed_[instruction_.index];
+      if (packed.defined() && bound_.kernel == &RunAten) {
+        bound_.packed = packed;
+        bound_.kernel = &RunPackedProduct;
+      }
       TP_RETURN_IF_ERROR(BindArguments());
     } else {
       bound_.kernel = TpKernel(instruction_.kind);
@@ -76,6 +94,19 @@ class Binder {
     bound_.identity = identity ? identity->AsNumber().value_or(0) : 0;
     bound_.kernel = &RunFull;
     return true;
+  }
+
+  absl::Status BindRegions() {
+    for (const ProgramRegion& region : instruction_.regions) {
+      std::vector<BoundInstruction>& code = bound_.regions.emplace_back();
+      for (const Instruction& nested : region.instructions) {
+        TP_ASSIGN_OR_RETURN(
+            BoundInstruction bound,
+            BindInstruction(program_, nested, axes_, packed_, symbols_));
+        code.push_back(std::move(bound));
+      }
+    }
+    return absl::OkStatus();
   }
 
   absl::Status BindArguments() {
@@ -313,6 +344,11 @@ class Binder {
       bound_.moved_bytes = count * item;
       return BindReduce();
     }
+    if (instruction_.kind == InstructionKind::kBroadcast) {
+      TP_ASSIGN_OR_RETURN(int64_t count, Elements(0, ndim));
+      bound_.moved_bytes = count * item;
+      return absl::OkStatus();
+    }
     if (instruction_.kind == InstructionKind::kReduceScatter) {
       TP_RETURN_IF_ERROR(BindReduce());
     }
@@ -369,6 +405,7 @@ class Binder {
   const Instruction& instruction_;
   const Op& op_;
   llvm::ArrayRef<Communicator*> axes_;
+  llvm::ArrayRef<at::Tensor> packed_;
   const SymbolValues& symbols_;
   BoundInstruction bound_;
 };
@@ -377,8 +414,10 @@ class Binder {
 
 absl::StatusOr<BoundInstruction> BindInstruction(
     const Program& program, const Instruction& instruction,
-    llvm::ArrayRef<Communicator*> axes, const SymbolValues& symbols) {
-  auto bound = Binder(program, instruction, axes, symbols).Bind();
+    llvm::ArrayRef<Communicator*> axes, llvm::ArrayRef<at::Tensor> packed,
+    const SymbolValues& symbols, bool knows_data) {
+  auto bound =
+      Binder(program, instruction, axes, packed, symbols).Bind(!knows_data);
   if (bound.ok()) return bound;
   return Annotate(bound.status(), Describe(program, instruction));
 }

@@ -11,6 +11,14 @@ namespace tp {
 
 struct BoundInstruction;
 
+// What instructions are bound with whose sizes depend on data.
+struct LateBinding {
+  const Program& program;
+  llvm::ArrayRef<Communicator*> axes;
+  llvm::ArrayRef<at::Tensor> packed;  // by index of the instruction
+  SymbolValues symbols;
+};
+
 // What a kernel works on.
 struct Frame {
   std::vector<at::Tensor>& registers;
@@ -20,6 +28,10 @@ struct Frame {
   uint64_t random_key = 0;
   bool evaluate = false;   // dropout drops nothing
   bool recompute = false;  // segments are recorded when they run again
+  LateBinding* late = nullptr;
+  bool check_nan = false;  // of every result
+  // What runs now, for messages.
+  const BoundInstruction* current = nullptr;
 };
 
 using Kernel = absl::Status (*)(Frame&, const BoundInstruction&);
@@ -42,6 +54,8 @@ struct EmptyValue {
 
 struct BoundInstruction {
   Kernel kernel = nullptr;
+  // kIf, kLoop: the code of each region.
+  std::vector<std::vector<BoundInstruction>> regions;
   const Instruction* instruction = nullptr;
   // kAten: one per schema argument; none where a tensor goes.
   std::vector<c10::IValue> arguments;
@@ -80,10 +94,22 @@ struct Binding {
   bool keeps_hoisted = true;
 };
 
-// Fills in the sizes. `axes`: one communicator per mesh axis.
+// Fills in the sizes. `axes`: one communicator per mesh axis; `packed`: weights
+// of products, by index of the instruction, undefined where there is none.
+// Unless `symbols` holds sizes that depend on data (`knows_data`), what has such
+// sizes is left open and bound each time it runs.
 absl::StatusOr<BoundInstruction> BindInstruction(
     const Program& program, const Instruction& instruction,
-    llvm::ArrayRef<Communicator*> axes, const SymbolValues& symbols);
+    llvm::ArrayRef<Communicator*> axes, llvm::ArrayRef<at::Tensor> packed,
+    const SymbolValues& symbols, bool knows_data = false);
+
+// Runs instructions one after the other.
+absl::Status RunCode(Frame& frame, llvm::ArrayRef<BoundInstruction> code);
+// kIf, kLoop and kRaise; and what is bound each time it runs.
+absl::Status RunIf(Frame& frame, const BoundInstruction& bound);
+absl::Status RunLoop(Frame& frame, const BoundInstruction& bound);
+absl::Status RunRaise(Frame& frame, const BoundInstruction& bound);
+absl::Status RunLate(Frame& frame, const BoundInstruction& bound);
 
 // The kernel of an ATen instruction and those of the tp ops.
 absl::Status RunAten(Frame& frame, const BoundInstruction& bound);

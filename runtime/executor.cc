@@ -53,12 +53,16 @@ int64_t StorageBytes(llvm::ArrayRef<at::Tensor> tensors) {
 // Registers of hoisted values that are read outside the hoisted part.
 std::vector<bool> ReadLater(const Program& program) {
   std::vector<bool> read(program.num_registers(), false);
-  for (const Instruction& instruction : program.instructions()) {
-    if (instruction.hoisted) continue;
-    for (const Operand& operand : instruction.operands) {
+  const auto add = [&](llvm::ArrayRef<Operand> operands) {
+    for (const Operand& operand : operands) {
       if (operand.reg >= 0) read[operand.reg] = true;
     }
-  }
+  };
+  program.ForEachInstruction([&](const Instruction& instruction) {
+    if (instruction.hoisted) return;
+    add(instruction.operands);
+    for (const ProgramRegion& region : instruction.regions) add(region.results);
+  });
   for (const ProgramResult& result : program.results()) read[result.reg] = true;
   return read;
 }
@@ -78,7 +82,7 @@ absl::StatusOr<std::unique_ptr<Executor>> Executor::Create(
   executor->weights_ = std::move(weights);
   executor->axes_ = std::move(axes);
   executor->options_ = options;
-  executor->packed_.resize(executor->program_->instructions().size());
+  executor->packed_.resize(executor->program_->num_instructions());
   executor->unread_.resize(executor->packed_.size());
   if (options.pack_weights) {
     TP_RETURN_IF_ERROR(CatchTorch([&] {
@@ -99,15 +103,13 @@ void Executor::PackWeights() {
   // By weight and orientation, the instructions that use it.
   std::map<std::pair<int, bool>, std::vector<size_t>> uses;
   std::vector<bool> is_packed(packed_.size(), false);
-  const auto& instructions = program_->instructions();
-  for (size_t i = 0; i < instructions.size(); ++i) {
-    if (!instructions[i].product) continue;
-    const MatrixProduct& product = *instructions[i].product;
-    if (product.weight < 0 || !CanPackWeight(*weights[product.weight]))
-      continue;
-    uses[{product.weight, product.transposed}].push_back(i);
-    is_packed[i] = true;
-  }
+  program_->ForEachInstruction([&](const Instruction& instruction) {
+    if (!instruction.product) return;
+    const MatrixProduct& product = *instruction.product;
+    if (product.weight < 0 || !CanPackWeight(*weights[product.weight])) return;
+    uses[{product.weight, product.transposed}].push_back(instruction.index);
+    is_packed[instruction.index] = true;
+  });
   const std::vector<bool> read = FindUnread(is_packed);
   // One weight at a time is there twice.
   for (auto it = uses.begin(); it != uses.end();) {
@@ -130,12 +132,15 @@ void Executor::PackWeights() {
 // What only packed products read need not be kept or computed. Returns the
 // registers that are read otherwise.
 std::vector<bool> Executor::FindUnread(const std::vector<bool>& is_packed) {
-  const auto& instructions = program_->instructions();
   std::vector<bool> read(program_->num_registers(), false);
   for (const ProgramResult& result : program_->results())
     read[result.reg] = true;
+  std::vector<const Instruction*> instructions;
+  program_->ForEachInstruction([&](const Instruction& instruction) {
+    instructions.push_back(&instruction);
+  });
   for (size_t i = instructions.size(); i-- > 0;) {
-    const Instruction& instruction = instructions[i];
+    const Instruction& instruction = *instructions[i];
     if (instruction.hoisted) {
       unread_[i] = llvm::none_of(
           instruction.results, [&](int reg) { return reg >= 0 && read[reg]; });
@@ -147,6 +152,9 @@ std::vector<bool> Executor::FindUnread(const std::vector<bool>& is_packed) {
           static_cast<int>(k) == instruction.product->weight_operand;
       const int reg = instruction.operands[k].reg;
       if (reg >= 0 && !skips) read[reg] = true;
+    }
+    for (const ProgramRegion& region : instruction.regions) {
+      for (const Operand& operand : region.results) read[operand.reg] = true;
     }
   }
   return read;
@@ -166,16 +174,11 @@ absl::StatusOr<Binding*> Executor::Bind(const Sizes& sizes) {
   for (size_t i = 0; i < weights_.size(); ++i) {
     binding->registers[program_->weights()[i].reg] = weights_[i];
   }
-  for (size_t i = 0; i < packed_.size(); ++i) {
-    if (unread_[i]) continue;
-    const Instruction& instruction = program_->instructions()[i];
+  for (const Instruction& instruction : program_->instructions()) {
+    if (unread_[instruction.index]) continue;
     TP_ASSIGN_OR_RETURN(
         BoundInstruction bound,
-        BindInstruction(*program_, instruction, axes_, sizes.values));
-    if (packed_[i].defined() && bound.kernel == &RunAten) {
-      bound.packed = packed_[i];
-      bound.kernel = &RunPackedProduct;
-    }
+        BindInstruction(*program_, instruction, axes_, packed_, sizes.values));
     auto& list = instruction.hoisted ? binding->hoisted : binding->code;
     list.push_back(std::move(bound));
   }
@@ -215,32 +218,25 @@ absl::Status Executor::RunHoisted(Binding& binding) {
   return absl::OkStatus();
 }
 
-absl::Status Executor::Execute(Binding& binding, const RunOptions& options) {
-  Frame frame{
-      binding.registers,  stack_,           options.times,    options.tape,
-      options.random_key, options.evaluate, options.recompute};
-  const BoundInstruction* current = nullptr;
-  absl::Status status = CatchTorch([&] {
-    for (const BoundInstruction& bound : binding.code) {
-      current = &bound;
-      absl::Status result = bound.kernel(frame, bound);
-      if (!result.ok()) return result;
-      if (options_.nan_check != NanCheck::kAll) continue;
-      for (int reg : bound.instruction->results) {
-        if (reg >= 0 && HasNan(frame.registers[reg])) {
-          return absl::InternalError("the result holds a NaN");
-        }
-      }
-    }
-    return absl::OkStatus();
-  });
+absl::Status Executor::Execute(Binding& binding, const Sizes& sizes,
+                               const RunOptions& options) {
+  LateBinding late{*program_, axes_, packed_, sizes.values};
+  Frame frame{binding.registers, stack_, options.times, options.tape,
+              options.random_key, options.evaluate, options.recompute};
+  frame.late = &late;
+  frame.check_nan = options_.nan_check == NanCheck::kAll;
+  absl::Status status =
+      CatchTorch([&] { return RunCode(frame, binding.code); });
   stack_.clear();
-  if (status.ok() || current == nullptr) return status;
-  // The communicator names ranks and ops itself.
-  if (IsCollective(current->instruction->kind) && !absl::IsInternal(status)) {
+  if (status.ok() || frame.current == nullptr) return status;
+  const Instruction& current = *frame.current->instruction;
+  // The communicator names ranks and ops itself; what the model raises is its
+  // own.
+  if ((IsCollective(current.kind) && !absl::IsInternal(status)) ||
+      current.kind == InstructionKind::kRaise) {
     return status;
   }
-  return Annotate(status, Describe(*program_, *current->instruction));
+  return Annotate(status, Describe(*program_, current));
 }
 
 // From tp.enter to tp.leave, on registers of its own.
@@ -298,7 +294,7 @@ absl::StatusOr<std::vector<at::Tensor>> Executor::Run(
       return Replay(*binding, segment, again, tape);
     };
   }
-  absl::Status status = Execute(*binding, options);
+  absl::Status status = Execute(*binding, sizes, options);
   std::vector<at::Tensor> results;
   if (status.ok()) {
     for (const ProgramResult& result : program_->results())

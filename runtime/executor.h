@@ -101,13 +101,14 @@ class Executor {
   std::vector<bool> FindUnread(const std::vector<bool>& is_packed);
   absl::StatusOr<Binding*> Bind(const Sizes& sizes);
   absl::Status RunHoisted(Binding& binding);
-  absl::Status Execute(Binding& binding, const RunOptions& options);
+  absl::Status Execute(Binding& binding, const Sizes& sizes,
+                       const RunOptions& options);
   absl::Status Replay(const Binding& binding, int64_t segment,
                       const RunOptions& options, Tape& again);
 
   std::shared_ptr<const Program> program_;
   std::vector<at::Tensor> weights_;  // undefined where only packed is read
-  // By instruction: its packed weight, undefined where it has none, and
+  // By index of the instruction: its packed weight, undefined where it has none, and
   // whether nobody reads what it computes any more.
   std::vector<at::Tensor> packed_;
   std::vector<bool> unread_;

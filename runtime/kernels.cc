@@ -137,6 +137,18 @@ absl::Status RunAllToAll(Frame& frame, const BoundInstruction& bound) {
   return absl::OkStatus();
 }
 
+absl::Status RunBroadcast(Frame& frame, const BoundInstruction& bound) {
+  at::Tensor value = Take(frame, bound.instruction->operands[0]).contiguous();
+  if (!OwnsMemory(value)) value = value.clone();
+  TP_RETURN_IF_ERROR(Communicate(frame, bound, [&] {
+    return bound.communicator->Broadcast(value.data_ptr(),
+                                         static_cast<int64_t>(value.nbytes()),
+                                         /*root=*/0, SiteOf(bound));
+  }));
+  Put(frame, bound, std::move(value));
+  return absl::OkStatus();
+}
+
 absl::Status RunSlice(Frame& frame, const BoundInstruction& bound) {
   Put(frame, bound,
       SliceTensor(Take(frame, bound.instruction->operands[0]), bound));
@@ -481,6 +493,14 @@ Kernel TpKernel(InstructionKind kind) {
       return &RunEmbeddingShard;
     case InstructionKind::kGatherShard:
       return &RunGatherShard;
+    case InstructionKind::kBroadcast:
+      return &RunBroadcast;
+    case InstructionKind::kIf:
+      return &RunIf;
+    case InstructionKind::kLoop:
+      return &RunLoop;
+    case InstructionKind::kRaise:
+      return &RunRaise;
   }
   return nullptr;
 }

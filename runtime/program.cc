@@ -3,6 +3,7 @@
 #include <set>
 #include <utility>
 
+#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "ir/op_def.h"
 #include "ir/schedule.h"
@@ -61,6 +62,10 @@ std::optional<InstructionKind> TpKind(llvm::StringRef name) {
       {"tp.sym", InstructionKind::kSym},
       {"tp.embedding_shard", InstructionKind::kEmbeddingShard},
       {"tp.gather_shard", InstructionKind::kGatherShard},
+      {"tp.broadcast", InstructionKind::kBroadcast},
+      {"tp.if", InstructionKind::kIf},
+      {"tp.loop", InstructionKind::kLoop},
+      {"tp.raise", InstructionKind::kRaise},
   };
   for (const auto& [row, kind] : kRows) {
     if (name == row) return kind;
@@ -109,6 +114,38 @@ TensorType WholeType(const Value& value) {
   return type;
 }
 
+bool IsControl(InstructionKind kind) {
+  return kind == InstructionKind::kIf || kind == InstructionKind::kLoop ||
+         kind == InstructionKind::kRaise;
+}
+
+bool DependsOnData(const Attribute& attribute, const Assumptions& assumptions) {
+  if (attribute.is_int()) return assumptions.DependsOnData(attribute.as_int());
+  if (!attribute.is_list()) return false;
+  return llvm::any_of(attribute.as_list(), [&](const Attribute& item) {
+    return DependsOnData(item, assumptions);
+  });
+}
+
+bool DependsOnData(const Value& value, const Assumptions& assumptions) {
+  return llvm::any_of(value.type().dims, [&](const SymExpr& size) {
+    return assumptions.DependsOnData(size);
+  });
+}
+
+// Whether an instruction can be bound only when it runs. An ATen op looks at
+// the dims of its operands itself.
+bool IsLate(const Op& op, bool is_aten, const Assumptions& assumptions) {
+  for (const NamedAttribute& attribute : op.attributes())
+    if (DependsOnData(attribute.value, assumptions)) return true;
+  if (is_aten && op.attribute("empty_if") == nullptr) return false;
+  for (const Value* operand : op.operands())
+    if (operand != nullptr && DependsOnData(*operand, assumptions)) return true;
+  for (int i = 0; i < op.num_results(); ++i)
+    if (DependsOnData(*op.result(i), assumptions)) return true;
+  return false;
+}
+
 bool IsTransposeOfMatrix(const Op& op) {
   return (op.Is("aten.t") || op.Is("aten.transpose.int")) &&
          op.operand(0)->type().ndim() == 2;
@@ -126,16 +163,10 @@ class ProgramBuilder {
   absl::Status Build(const Function& function) {
     AddArguments(function);
     AddAssumptions();
-    for (const std::unique_ptr<Op>& op : function.body().ops()) {
-      absl::Status status = AddOp(*op);
-      if (!status.ok()) {
-        return Annotate(
-            status, absl::StrCat("rank ", program_.rank(), ": ", Place(*op)));
-      }
-    }
+    TP_RETURN_IF_ERROR(AddOps(function.body(), program_.instructions_));
     TP_RETURN_IF_ERROR(AddResults(function));
     program_.num_registers_ = static_cast<int>(program_.constant_.size());
-    FindProducts();
+    FindProducts(program_.instructions_);
     FindCaptured();
     MarkLastUses();
     CutSegments();
@@ -232,45 +263,99 @@ class ProgramBuilder {
     return absl::OkStatus();
   }
 
-  absl::Status AddOp(const Op& op) {
-    if (!op.regions().empty()) {
-      return absl::UnimplementedError("control flow is not executed yet");
+  absl::Status AddOps(const Block& block, std::vector<Instruction>& list) {
+    for (const std::unique_ptr<Op>& op : block.ops()) {
+      absl::Status status = AddOp(*op, list);
+      if (status.ok()) continue;
+      // Of a region, the innermost op says where.
+      if (absl::StartsWith(status.message(), "rank ")) return status;
+      return Annotate(
+          status, absl::StrCat("rank ", program_.rank(), ": ", Place(*op)));
     }
+    return absl::OkStatus();
+  }
+
+  absl::Status AddOp(const Op& op, std::vector<Instruction>& list) {
     Instruction instruction;
     instruction.op = &op;
+    instruction.index = program_.num_instructions_++;
     instruction.module_path = op.location().module_path;
     instruction.source = SourceOf(op.location());
-    bool fixed = true;
+    bool fixed = depth_ == 0;
     for (const Value* value : op.operands()) {
       Operand operand;
       if (value != nullptr) {
-        auto found = registers_.find(value);
-        if (found == registers_.end()) {
-          return absl::InvalidArgumentError("uses a value before it is made");
-        }
-        operand.reg = found->second;
+        TP_ASSIGN_OR_RETURN(operand.reg, RegisterOf(value));
         fixed = fixed && fixed_[operand.reg];
       }
       instruction.operands.push_back(operand);
     }
     TP_RETURN_IF_ERROR(SetKernel(op, instruction));
+    const bool control = IsControl(instruction.kind);
+    instruction.late =
+        !control && IsLate(op, instruction.kind == InstructionKind::kAten,
+                           program_.module().assumptions());
     // An op that nobody described may do something else each time.
     const bool unknown = instruction.call && instruction.call->flattens;
-    instruction.hoisted =
-        fixed && !unknown && !IsCollective(instruction.kind) &&
-        !IsBoundary(instruction.kind) && !HasTrait(op, kRandom);
+    instruction.hoisted = fixed && !unknown &&
+                          !IsCollective(instruction.kind) &&
+                          !IsBoundary(instruction.kind) && !control &&
+                          !instruction.late && !HasTrait(op, kRandom);
+    TP_RETURN_IF_ERROR(AddRegions(op, instruction));
     for (int i = 0; i < op.num_results(); ++i) {
       instruction.results.push_back(
           NewRegister(op.result(i), instruction.hoisted, instruction.hoisted));
+      if (control)
+        AddSizes(*op.result(i), instruction.results.back(), instruction.sizes);
     }
-    program_.instructions_.push_back(std::move(instruction));
+    list.push_back(std::move(instruction));
     return absl::OkStatus();
+  }
+
+  absl::StatusOr<int> RegisterOf(const Value* value) {
+    auto found = registers_.find(value);
+    if (found == registers_.end())
+      return absl::InvalidArgumentError("uses a value before it is made");
+    return found->second;
+  }
+
+  absl::Status AddRegions(const Op& op, Instruction& instruction) {
+    ++depth_;
+    for (const std::unique_ptr<Block>& block : op.regions()) {
+      ProgramRegion& region = instruction.regions.emplace_back();
+      for (const auto& argument : block->arguments()) {
+        region.arguments.push_back(
+            NewRegister(argument.get(), /*lasting=*/false, /*fixed=*/false));
+        AddSizes(*argument, region.arguments.back(), region.sizes);
+      }
+      TP_RETURN_IF_ERROR(AddOps(*block, region.instructions));
+      for (const Value* result : block->results()) {
+        TP_ASSIGN_OR_RETURN(int reg, RegisterOf(result));
+        region.results.push_back({reg, false});
+      }
+    }
+    --depth_;
+    return absl::OkStatus();
+  }
+
+  // The sizes that only this value knows.
+  void AddSizes(const Value& value, int reg, std::vector<DataSize>& sizes) {
+    for (int dim = 0; dim < value.type().ndim(); ++dim) {
+      const SymExpr& size = value.type().dims[dim];
+      for (const SymbolInfo& symbol :
+           program_.module().assumptions().symbols()) {
+        if (!symbol.input.empty()) continue;
+        std::optional<int64_t> offset =
+            (size - SymExpr::Symbol(symbol.name)).AsConstant();
+        if (offset) sizes.push_back({symbol.name, reg, dim, *offset});
+      }
+    }
   }
 
   absl::Status SetKernel(const Op& op, Instruction& instruction) {
     if (std::optional<InstructionKind> kind = TpKind(op.name())) {
       instruction.kind = *kind;
-      if (IsBoundary(*kind)) return absl::OkStatus();
+      if (IsBoundary(*kind) || IsControl(*kind)) return absl::OkStatus();
       const int operands = *kind == InstructionKind::kSym              ? 0
                            : *kind == InstructionKind::kDropoutMask    ? 0
                            : *kind == InstructionKind::kEmbeddingShard ? 2
@@ -311,12 +396,14 @@ class ProgramBuilder {
     }
   }
 
-  void FindProducts() {
-    for (Instruction& instruction : program_.instructions_) {
+  void FindProducts(std::vector<Instruction>& instructions) {
+    for (Instruction& instruction : instructions) {
       for (const ProductRow& row : kProductRows) {
         if (!instruction.hoisted && instruction.op->Is(row.name))
           instruction.product = ProductOf(*instruction.op, row);
       }
+      for (ProgramRegion& region : instruction.regions)
+        FindProducts(region.instructions);
     }
   }
 
@@ -381,22 +468,114 @@ class ProgramBuilder {
     std::vector<bool> needed = program_.constant_;
     for (const ProgramResult& result : program_.results_)
       needed[result.reg] = true;
-    auto& instructions = program_.instructions_;
+    MarkLastUses(program_.instructions_, needed);
+  }
+
+  // From the last instruction to the first; `needed`: what is read behind the
+  // place that was reached.
+  static void MarkLastUses(std::vector<Instruction>& instructions,
+                           std::vector<bool>& needed) {
     for (auto it = instructions.rbegin(); it != instructions.rend(); ++it) {
       for (int& reg : it->results) {
         if (!needed[reg]) reg = -1;
       }
-      for (auto operand = it->operands.rbegin(); operand != it->operands.rend();
-           ++operand) {
-        if (operand->reg < 0 || needed[operand->reg]) continue;
-        operand->last_use = true;
-        needed[operand->reg] = true;
-      }
+      llvm::erase_if(it->sizes, [&](const DataSize& size) {
+        return !needed[size.reg];
+      });
+      if (it->kind == InstructionKind::kIf) MarkBranches(*it, needed);
+      if (it->kind == InstructionKind::kLoop) MarkLoop(*it, needed);
+      MarkOperands(it->operands, needed);
       // Memory is reused only where its value is read for the last time.
       llvm::erase_if(it->in_place, [&](const InPlace& choice) {
         return !it->operands[choice.operand].last_use;
       });
     }
+  }
+
+  template <typename Operands>
+  static void MarkOperands(Operands& operands, std::vector<bool>& needed) {
+    for (size_t i = operands.size(); i-- > 0;) {
+      Operand& operand = operands[i];
+      if (operand.reg < 0 || needed[operand.reg]) continue;
+      operand.last_use = true;
+      needed[operand.reg] = true;
+    }
+  }
+
+  static void MarkRegion(ProgramRegion& region, std::vector<bool>& needed) {
+    MarkOperands(region.results, needed);
+    MarkLastUses(region.instructions, needed);
+    llvm::erase_if(region.sizes, [&](const DataSize& size) {
+      return !needed[size.reg];
+    });
+    for (int& reg : region.arguments) {
+      if (!needed[reg]) reg = -1;
+    }
+  }
+
+  // What one branch reads for the last time, the other lets go.
+  static void MarkBranches(Instruction& branch, std::vector<bool>& needed) {
+    const std::vector<bool> after = needed;
+    std::vector<std::vector<bool>> before;
+    for (ProgramRegion& region : branch.regions) {
+      before.push_back(after);
+      MarkRegion(region, before.back());
+    }
+    const std::vector<bool> inside = RegistersMadeIn(branch, needed.size());
+    for (size_t reg = 0; reg < needed.size(); ++reg) {
+      if (inside[reg] || after[reg]) continue;
+      for (size_t i = 0; i < before.size(); ++i) {
+        if (before[i][reg])
+          needed[reg] = true;
+        else if (before[1 - i][reg])
+          branch.regions[i].frees.push_back(static_cast<int>(reg));
+      }
+    }
+  }
+
+  // What comes from outside is read in every round; it goes after the last.
+  static void MarkLoop(Instruction& loop, std::vector<bool>& needed) {
+    const std::vector<bool> inside = RegistersMadeIn(loop, needed.size());
+    const std::vector<bool> after = needed;
+    ProgramRegion& body = loop.regions[0];
+    std::vector<bool> read(needed.size(), false);
+    const auto read_register = [&](const Operand& operand) {
+      if (operand.reg >= 0) read[operand.reg] = true;
+    };
+    Program::ForEachInstruction(
+        body.instructions, [&](const Instruction& nested) {
+          for (const Operand& operand : nested.operands)
+            read_register(operand);
+          for (const ProgramRegion& region : nested.regions)
+            for (const Operand& operand : region.results)
+              read_register(operand);
+        });
+    for (const Operand& operand : body.results) read_register(operand);
+    for (size_t reg = 0; reg < needed.size(); ++reg) {
+      if (!read[reg] || inside[reg]) continue;
+      if (!needed[reg]) loop.frees.push_back(static_cast<int>(reg));
+      needed[reg] = true;
+    }
+    std::vector<bool> in_body = needed;
+    MarkRegion(body, in_body);
+  }
+
+  static std::vector<bool> RegistersMadeIn(const Instruction& instruction,
+                                           size_t count) {
+    std::vector<bool> made(count, false);
+    const auto make = [&](int reg) {
+      if (reg >= 0) made[reg] = true;
+    };
+    for (const ProgramRegion& region : instruction.regions) {
+      for (int reg : region.arguments) make(reg);
+      Program::ForEachInstruction(
+          region.instructions, [&](const Instruction& nested) {
+            for (int reg : nested.results) make(reg);
+            for (const ProgramRegion& inner : nested.regions)
+              for (int reg : inner.arguments) make(reg);
+          });
+    }
+    return made;
   }
 
   void CutSegments() {
@@ -419,13 +598,15 @@ class ProgramBuilder {
   std::vector<int> positions_;  // of arguments in inputs() or weights()
   llvm::DenseMap<const Value*, int> registers_;
   int64_t num_collectives_ = 0;
+  int depth_ = 0;  // of regions
 };
 
 bool IsCollective(InstructionKind kind) {
   return kind == InstructionKind::kAllReduce ||
          kind == InstructionKind::kAllGather ||
          kind == InstructionKind::kReduceScatter ||
-         kind == InstructionKind::kAllToAll;
+         kind == InstructionKind::kAllToAll ||
+         kind == InstructionKind::kBroadcast;
 }
 
 absl::StatusOr<std::unique_ptr<Program>> Program::Compile(

@@ -57,6 +57,33 @@ enum class InstructionKind : uint8_t {
   kSegmentGrad,
   kRefill,
   kDropoutMask,
+  kBroadcast,
+  kIf,
+  kLoop,
+  kRaise,
+};
+
+// A size that depends on data: what is left of dim `dim` of a register.
+struct DataSize {
+  std::string symbol;
+  int reg = 0;
+  int dim = 0;
+  int64_t offset = 0;  // the dim is the symbol plus this
+};
+
+struct Instruction;
+
+// A branch of an if or the body of a loop.
+struct ProgramRegion {
+  std::vector<int> arguments;  // registers; -1 where nobody reads it
+  std::vector<DataSize> sizes;  // of arguments
+  std::vector<Instruction> instructions;
+  // What it yields. The same register may be yielded twice; the last use is
+  // marked on the last.
+  std::vector<Operand> results;
+  // Registers from outside that the region does not read, but the other
+  // branch reads for the last time.
+  std::vector<int> frees;
 };
 
 struct Instruction {
@@ -70,7 +97,16 @@ struct Instruction {
   // are, other than constants.
   std::vector<int> captured;
   std::optional<MatrixProduct> product;
-  // Depends on weights and sizes only: evaluated once per set of sizes.
+  // Position in Program::num_instructions.
+  int index = 0;
+  // Of kIf and kLoop.
+  std::vector<ProgramRegion> regions;
+  std::vector<DataSize> sizes;  // of results
+  std::vector<int> frees;       // of kLoop: what its body reads last
+  // Has sizes that depend on data: bound each time it runs.
+  bool late = false;
+  // Depends on weights and sizes only: evaluated once per set of sizes. Never
+  // in a region.
   bool hoisted = false;
   int64_t collective_index = -1;  // position in the schedule
   std::string module_path;        // for messages, owned here
@@ -130,6 +166,12 @@ class Program {
   const std::vector<ProgramArgument>& inputs() const { return inputs_; }
   const std::vector<ProgramArgument>& weights() const { return weights_; }
   const std::vector<Instruction>& instructions() const { return instructions_; }
+  // With those of regions, which come after the one they belong to.
+  int num_instructions() const { return num_instructions_; }
+  template <typename Visit>
+  void ForEachInstruction(const Visit& visit) const {
+    ForEachInstruction(instructions_, visit);
+  }
   const std::vector<Segment>& segments() const { return segments_; }
   const std::vector<ProgramResult>& results() const { return results_; }
   int num_registers() const { return num_registers_; }
@@ -139,6 +181,15 @@ class Program {
  private:
   friend class ProgramBuilder;
   Program() = default;
+  template <typename Visit>
+  static void ForEachInstruction(const std::vector<Instruction>& instructions,
+                                 const Visit& visit) {
+    for (const Instruction& instruction : instructions) {
+      visit(instruction);
+      for (const ProgramRegion& region : instruction.regions)
+        ForEachInstruction(region.instructions, visit);
+    }
+  }
 
   std::shared_ptr<const Module> module_;
   const Function* function_ = nullptr;
@@ -151,6 +202,7 @@ class Program {
   std::vector<ProgramResult> results_;
   std::vector<bool> constant_;
   int num_registers_ = 0;
+  int num_instructions_ = 0;
 };
 
 // "rank 1: aten.linear in block.0.wi (mlp.py:12)", for messages.

@@ -105,11 +105,12 @@ absl::Status RunDropoutMask(Frame& frame, const BoundInstruction& bound) {
 int64_t RandomNumberOf(const Program& program, const Instruction& instruction) {
   if (!HasTrait(*instruction.op, kRandom)) return -1;
   int64_t number = 0;
-  for (const Instruction& other : program.instructions()) {
-    if (&other == &instruction) return number;
+  int64_t found = -1;
+  program.ForEachInstruction([&](const Instruction& other) {
+    if (other.index == instruction.index) found = number;
     number += HasTrait(*other.op, kRandom) ? 1 : 0;
-  }
-  return -1;
+  });
+  return found;
 }
 
 }  // namespace tp

@@ -35,6 +35,8 @@ Types GivenTypes(const Op& op, Assumptions&) {
   return OpUnsupported(op, "its results are typed where it is made");
 }
 
+Types NoTypes(const Op&, Assumptions&) { return std::vector<TensorType>(); }
+
 Types SameAsOperands(const Op& op, Assumptions&) {
   std::vector<TensorType> types;
   for (const Value* operand : op.operands()) {
@@ -71,6 +73,26 @@ void AddTpRows(OpRows& rows) {
   // Gives a value back that a segment let go after it had been used.
   rows.push_back(Row("tp.refill", "replicate", "-", GivenTypes));
   rows.back().traits = kBoundary;
+  // Control flow that depends on data. What decides is whole and equal on all
+  // ranks (tp.broadcast), and so is what goes into, around and out of regions;
+  // ops inside are split like any other.
+  //
+  //   %y = tp.if(%cond) { ^() ... yield %a } { ^() ... yield %b } : type
+  //   %y = tp.loop(%limit, %cond, [%x]) { ^(%i: i64[], %carried: type)
+  //     ... yield %again, %next } : type
+  //
+  // A loop runs at most %limit times (`none`: any number), %i counting from 0,
+  // and while %cond, then %again, holds; without %cond nothing is yielded
+  // for it.
+  for (const char* name : {"tp.if", "tp.loop"}) {
+    rows.push_back(Row(name, "replicate", "-", GivenTypes));
+    rows.back().traits = kRegions;
+  }
+  // Ends the run on all ranks with its message.
+  rows.push_back(Row("tp.raise", "replicate", "-", NoTypes));
+  // The value of the first rank of the axis.
+  rows.push_back(Row("tp.broadcast", "replicate", "-", SameAsOperand0));
+  rows.back().traits = kCollective;
   rows.push_back(Row("tp.sym", "replicate", "-", SymTypes));
   rows.push_back(
       Row("tp.embedding_shard", "replicate", "-", EmbeddingShardTypes));

@@ -150,6 +150,13 @@ absl::StatusOr<Values> GraphInterpreter::RunIfAtRunTime(const jit::Node& node,
     TP_ASSIGN_OR_RETURN(Frozen no, TouchedIn(ends[1], container, context_));
     held.push_back({std::move(yes), std::move(no)});
   }
+  // Contents first: what is joined below has the content of here already.
+  context_.builder.Insert(std::move(op));
+  for (size_t i = 0; i < written.size(); ++i)
+    TP_RETURN_IF_ERROR(context_.aliases.SetWhole(written[i], contents[i]));
+  for (const BranchEnd& end : ends)
+    for (const auto& [storage, where] : end.trace.tainted)
+      context_.aliases.Taint(storage, where);
   Values outputs;
   for (size_t i = 0; i < ends[0].outputs.size(); ++i) {
     TP_ASSIGN_OR_RETURN(AbstractValue output,
@@ -159,12 +166,6 @@ absl::StatusOr<Values> GraphInterpreter::RunIfAtRunTime(const jit::Node& node,
   for (size_t i = 0; i < touched.size(); ++i)
     TP_RETURN_IF_ERROR(
         merger.MergeInto(touched[i], held[i].first, held[i].second));
-  context_.builder.Insert(std::move(op));
-  for (size_t i = 0; i < written.size(); ++i)
-    TP_RETURN_IF_ERROR(context_.aliases.SetWhole(written[i], contents[i]));
-  for (const BranchEnd& end : ends)
-    for (const auto& [storage, where] : end.trace.tainted)
-      context_.aliases.Taint(storage, where);
   return outputs;
 }
 
@@ -284,28 +285,37 @@ absl::Status GraphInterpreter::RunRound(const jit::Node& node, Frame& frame,
   const jit::Block& block = *node.blocks()[0];
   LoopPlan& plan = round.plan;
   BeginBranch(round.end.trace);
-  // In front of the loop.
+  // In front of the loop. Storages first: tensors that may share their memory
+  // have the content of here already.
   Value* counter = round.body.AddArgument(TensorType{DType::kI64, {}});
-  Values inside;
-  for (size_t i = 0; i < state.carried.size(); ++i) {
-    TP_ASSIGN_OR_RETURN(Frozen before, Freeze(state.carried[i], context_));
-    TP_ASSIGN_OR_RETURN(AbstractValue value,
-                        round.trial.Enter(absl::StrCat(i), before));
+  for (const AbstractValue& value : state.carried) {
+    TP_ASSIGN_OR_RETURN(Frozen before, Freeze(value, context_));
     round.before.push_back(std::move(before));
-    inside.push_back(std::move(value));
   }
-  Values contents;
-  for (size_t i = 0; i < plan.containers.size(); ++i) {
-    TP_ASSIGN_OR_RETURN(Frozen before,
-                        FreezeContainer(plan.containers[i], context_));
-    TP_ASSIGN_OR_RETURN(AbstractValue content,
-                        round.trial.Enter(ContainerPath(i), before));
+  for (const AbstractValue& container : plan.containers) {
+    TP_ASSIGN_OR_RETURN(Frozen before, FreezeContainer(container, context_));
     round.containers.push_back(std::move(before));
-    contents.push_back(std::move(content));
   }
-  const size_t first_storage = round.trial.carried().size();
   for (const auto& storage : plan.storages)
     TP_RETURN_IF_ERROR(round.trial.EnterStorage(storage));
+  for (size_t i = 0; i < plan.storages.size(); ++i)
+    TP_RETURN_IF_ERROR(context_.aliases.SetWhole(
+        plan.storages[i], round.trial.carried()[i].argument));
+  for (const auto& [storage, where] : plan.tainted)
+    context_.aliases.Taint(storage, where);
+  Values inside, contents;
+  for (size_t i = 0; i < round.before.size(); ++i) {
+    TP_ASSIGN_OR_RETURN(
+        AbstractValue value,
+        round.trial.Enter(absl::StrCat(i), round.before[i]));
+    inside.push_back(std::move(value));
+  }
+  for (size_t i = 0; i < plan.containers.size(); ++i) {
+    TP_ASSIGN_OR_RETURN(
+        AbstractValue content,
+        round.trial.Enter(ContainerPath(i), round.containers[i]));
+    contents.push_back(std::move(content));
+  }
 
   context_.builder.MoveTo(round.body);
   for (size_t i = 0; i < plan.containers.size(); ++i) {
@@ -313,11 +323,6 @@ absl::Status GraphInterpreter::RunRound(const jit::Node& node, Frame& frame,
       return context_.Unsupported(contents[i].reason());
     SetContent(plan.containers[i], contents[i], context_);
   }
-  for (size_t i = 0; i < plan.storages.size(); ++i)
-    TP_RETURN_IF_ERROR(context_.aliases.SetWhole(
-        plan.storages[i], round.trial.carried()[first_storage + i].argument));
-  for (const auto& [storage, where] : plan.tainted)
-    context_.aliases.Taint(storage, where);
   AbstractValue index = RuntimeNumber{counter};
   if (state.done > 0) {
     TP_ASSIGN_OR_RETURN(
@@ -355,9 +360,8 @@ absl::Status GraphInterpreter::RunRound(const jit::Node& node, Frame& frame,
     TP_RETURN_IF_ERROR(round.trial.Leave(ContainerPath(i), before, after));
   }
   for (size_t i = 0; i < plan.storages.size(); ++i) {
-    TP_ASSIGN_OR_RETURN(
-        round.trial.carried()[first_storage + i].next,
-        WrittenIn(round.end, plan.storages[i], context_));
+    TP_ASSIGN_OR_RETURN(round.trial.carried()[i].next,
+                        WrittenIn(round.end, plan.storages[i], context_));
   }
   if (NoteEffects(round.end.trace, plan)) round.trial.set_changed();
   return absl::OkStatus();
@@ -376,6 +380,11 @@ absl::StatusOr<Values> GraphInterpreter::FinishLoop(LoopRound& round,
   context_.builder.Insert(std::move(op));
 
   LoopPlan& plan = round.plan;
+  for (size_t i = 0; i < plan.storages.size(); ++i)
+    TP_RETURN_IF_ERROR(context_.aliases.SetWhole(
+        plan.storages[i], round.trial.carried()[i].result));
+  for (const auto& [storage, where] : plan.tainted)
+    context_.aliases.Taint(storage, where);
   Values outputs;
   for (size_t i = 0; i < round.before.size(); ++i) {
     TP_ASSIGN_OR_RETURN(
@@ -393,13 +402,6 @@ absl::StatusOr<Values> GraphInterpreter::FinishLoop(LoopRound& round,
         round.trial.After(ContainerPath(i), round.containers[i], after));
     SetContent(plan.containers[i], content, context_);
   }
-  const auto& carried = round.trial.carried();
-  const size_t first_storage = carried.size() - plan.storages.size();
-  for (size_t i = 0; i < plan.storages.size(); ++i)
-    TP_RETURN_IF_ERROR(context_.aliases.SetWhole(
-        plan.storages[i], carried[first_storage + i].result));
-  for (const auto& [storage, where] : plan.tainted)
-    context_.aliases.Taint(storage, where);
   return outputs;
 }
 

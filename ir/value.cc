@@ -1,6 +1,7 @@
 #include "ir/value.h"
 
 #include "ir/status.h"
+#include "ir/uses.h"
 #include "llvm/ADT/DenseMap.h"
 #include "llvm/ADT/STLExtras.h"
 
@@ -132,21 +133,6 @@ bool HasEffects(const Op& op) {
 
 namespace {
 
-using UseCounts = llvm::DenseMap<const Value*, int>;
-
-void CountUses(const Op& op, int delta, UseCounts& uses);
-
-void CountUses(const Block& block, int delta, UseCounts& uses) {
-  for (const std::unique_ptr<Op>& op : block.ops()) CountUses(*op, delta, uses);
-  for (const Value* result : block.results()) uses[result] += delta;
-}
-
-void CountUses(const Op& op, int delta, UseCounts& uses) {
-  for (const Value* operand : op.operands()) uses[operand] += delta;
-  for (const std::unique_ptr<Block>& region : op.regions())
-    CountUses(*region, delta, uses);
-}
-
 // Users come after definitions, so one walk from the end sees every user of
 // an op gone before the op itself.
 int Sweep(Block& block, UseCounts& uses) {
@@ -157,13 +143,13 @@ int Sweep(Block& block, UseCounts& uses) {
     bool used = HasEffects(op) ||
                 (op.num_results() == 0 && op.regions().empty());
     for (int i = 0; i < op.num_results() && !used; ++i)
-      used = uses.lookup(op.result(i)) > 0;
+      used = uses.IsUsed(*op.result(i));
     if (used) {
       for (const std::unique_ptr<Block>& region : op.regions())
         erased += Sweep(*region, uses);
       continue;
     }
-    CountUses(op, -1, uses);
+    uses.Remove(op);
     it = block.ops().erase(it);
     ++erased;
   }
@@ -173,8 +159,7 @@ int Sweep(Block& block, UseCounts& uses) {
 }  // namespace
 
 int EraseDeadOps(Block& block) {
-  UseCounts uses;
-  CountUses(block, 1, uses);
+  UseCounts uses(block);
   return Sweep(block, uses);
 }
 

@@ -20,7 +20,7 @@
 #include "ir/replacements.h"
 #include "ir/status.h"
 #include "ir/text.h"
-#include "llvm/ADT/DenseSet.h"
+#include "ir/uses.h"
 #include "passes/expand_fused.h"
 #include "passes/pass.h"
 
@@ -198,13 +198,12 @@ class Canonicalizer {
   // Results of tp.if that nobody uses are not yielded. Returns whether there
   // were any.
   static bool PruneBranches(Block& block) {
-    llvm::DenseSet<const Value*> used;
-    CollectUses(block, used);
+    const UseCounts uses(block);
     bool pruned = false;
     ForEachOp(block, [&](Op& op) {
       if (!op.Is("tp.if")) return;
       for (int i = op.num_results(); i-- > 0;) {
-        if (used.contains(op.result(i))) continue;
+        if (uses.IsUsed(*op.result(i))) continue;
         op.RemoveResult(i);
         for (const auto& region : op.regions())
           region->results().erase(region->results().begin() + i);
@@ -212,15 +211,6 @@ class Canonicalizer {
       }
     });
     return pruned;
-  }
-
-  static void CollectUses(const Block& block,
-                          llvm::DenseSet<const Value*>& used) {
-    for (const Value* result : block.results()) used.insert(result);
-    for (const auto& op : block.ops()) {
-      used.insert(op->operands().begin(), op->operands().end());
-      for (const auto& region : op->regions()) CollectUses(*region, used);
-    }
   }
 
   Module& module_;

@@ -6,25 +6,10 @@
 #include "ir/op_def.h"
 #include "ir/replacements.h"
 #include "ir/schedule.h"
-#include "llvm/ADT/DenseMap.h"
+#include "ir/uses.h"
 
 namespace tp {
 namespace {
-
-using UseCounts = llvm::DenseMap<const Value*, int>;
-
-void CountUses(const Block& block, int delta, UseCounts& uses);
-
-void CountUses(const Op& op, int delta, UseCounts& uses) {
-  for (const Value* operand : op.operands())
-    if (operand != nullptr) uses[operand] += delta;
-  for (const auto& region : op.regions()) CountUses(*region, delta, uses);
-}
-
-void CountUses(const Block& block, int delta, UseCounts& uses) {
-  for (const auto& op : block.ops()) CountUses(*op, delta, uses);
-  for (const Value* result : block.results()) uses[result] += delta;
-}
 
 bool IsProduct(const Value* value) {
   const Op* op = value->op();
@@ -57,13 +42,13 @@ void EraseDeadLocalOps(Block& body, UseCounts& uses) {
     const Op& op = **current;
     bool used = MustStay(op);
     for (int i = 0; i < op.num_results(); ++i)
-      used |= uses.lookup(op.result(i)) > 0;
+      used |= uses.IsUsed(*op.result(i));
     if (used) {
       for (const auto& region : op.regions()) EraseDeadLocalOps(*region, uses);
       it = current;
       continue;
     }
-    CountUses(op, -1, uses);
+    uses.Remove(op);
     it = body.ops().erase(current);
   }
 }
@@ -80,7 +65,7 @@ void FuseBlock(Module& module, Block& body, const UseCounts& uses,
     Value* bias = nullptr;
     if (op.Is("aten.add.Tensor") && op.attributes().empty()) {
       for (int i = 0; i < 2 && product == nullptr; ++i) {
-        if (!IsProduct(op.operand(i)) || uses.lookup(op.operand(i)) != 1 ||
+        if (!IsProduct(op.operand(i)) || uses.Direct(op.operand(i)) != 1 ||
             !IsRowOf(op.operand(1 - i), op.operand(i)))
           continue;
         product = op.operand(i);
@@ -110,13 +95,10 @@ void FuseBlock(Module& module, Block& body, const UseCounts& uses,
 
 void FuseLocal(Module& module, Function& function) {
   Block& body = function.body();
-  UseCounts uses;
-  CountUses(body, 1, uses);
   Replacements replaced;
   OpList gone;
-  FuseBlock(module, body, uses, replaced, gone);
-  uses.clear();
-  CountUses(body, 1, uses);
+  FuseBlock(module, body, UseCounts(body), replaced, gone);
+  UseCounts uses(body);
   EraseDeadLocalOps(body, uses);
 }
 

@@ -20,10 +20,12 @@ bool HasNan(const at::Tensor& tensor) {
          tensor.isnan().any().item<bool>();
 }
 
-void BindSizes(Frame& frame, llvm::ArrayRef<DataSize> sizes) {
+// `values`: from result or argument `first` on.
+void BindSizes(Frame& frame, llvm::ArrayRef<DataSize> sizes,
+               llvm::ArrayRef<at::Tensor> values, int first = 0) {
   for (const DataSize& size : sizes) {
     frame.late->symbols[size.symbol] =
-        frame.registers[size.reg].size(size.dim) - size.offset;
+        values[size.index - first].size(size.dim) - size.offset;
   }
 }
 
@@ -74,8 +76,9 @@ absl::Status RunIf(Frame& frame, const BoundInstruction& bound) {
   const ProgramRegion& region = instruction.regions[taken];
   Free(frame, region.frees);
   TP_RETURN_IF_ERROR(RunCode(frame, bound.regions[taken]));
-  PutAll(frame, instruction.results, Yielded(frame, region, 0));
-  BindSizes(frame, instruction.sizes);
+  std::vector<at::Tensor> values = Yielded(frame, region, 0);
+  BindSizes(frame, instruction.sizes, values);
+  PutAll(frame, instruction.results, std::move(values));
   return absl::OkStatus();
 }
 
@@ -97,16 +100,16 @@ absl::Status RunLoop(Frame& frame, const BoundInstruction& bound) {
     frame.random_key = Scramble(random_key + static_cast<uint64_t>(round) + 1);
     if (arguments[0] >= 0)
       frame.registers[arguments[0]] = at::scalar_tensor(round, at::kLong);
+    BindSizes(frame, body.sizes, carried, 1);
     PutAll(frame, arguments.drop_front(1), std::move(carried));
-    BindSizes(frame, body.sizes);
     TP_RETURN_IF_ERROR(RunCode(frame, bound.regions[0]));
     if (conditional) again = ReadBool(frame, body.results[0]);
     carried = Yielded(frame, body, conditional ? 1 : 0);
   }
   frame.random_key = random_key;
   Free(frame, instruction.frees);
+  BindSizes(frame, instruction.sizes, carried);
   PutAll(frame, instruction.results, std::move(carried));
-  BindSizes(frame, instruction.sizes);
   return absl::OkStatus();
 }
 

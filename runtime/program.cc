@@ -306,7 +306,7 @@ class ProgramBuilder {
       instruction.results.push_back(
           NewRegister(op.result(i), instruction.hoisted, instruction.hoisted));
       if (control)
-        AddSizes(*op.result(i), instruction.results.back(), instruction.sizes);
+        AddSizes(*op.result(i), instruction.sizes);
     }
     list.push_back(std::move(instruction));
     return absl::OkStatus();
@@ -326,7 +326,7 @@ class ProgramBuilder {
       for (const auto& argument : block->arguments()) {
         region.arguments.push_back(
             NewRegister(argument.get(), /*lasting=*/false, /*fixed=*/false));
-        AddSizes(*argument, region.arguments.back(), region.sizes);
+        AddSizes(*argument, region.sizes);
       }
       TP_RETURN_IF_ERROR(AddOps(*block, region.instructions));
       for (const Value* result : block->results()) {
@@ -339,7 +339,7 @@ class ProgramBuilder {
   }
 
   // The sizes that only this value knows.
-  void AddSizes(const Value& value, int reg, std::vector<DataSize>& sizes) {
+  void AddSizes(const Value& value, std::vector<DataSize>& sizes) {
     for (int dim = 0; dim < value.type().ndim(); ++dim) {
       const SymExpr& size = value.type().dims[dim];
       for (const SymbolInfo& symbol :
@@ -347,7 +347,8 @@ class ProgramBuilder {
         if (!symbol.input.empty()) continue;
         std::optional<int64_t> offset =
             (size - SymExpr::Symbol(symbol.name)).AsConstant();
-        if (offset) sizes.push_back({symbol.name, reg, dim, *offset});
+        if (offset) 
+          sizes.push_back({symbol.name, value.index(), dim, *offset});
       }
     }
   }
@@ -479,9 +480,6 @@ class ProgramBuilder {
       for (int& reg : it->results) {
         if (!needed[reg]) reg = -1;
       }
-      llvm::erase_if(it->sizes, [&](const DataSize& size) {
-        return !needed[size.reg];
-      });
       if (it->kind == InstructionKind::kIf) MarkBranches(*it, needed);
       if (it->kind == InstructionKind::kLoop) MarkLoop(*it, needed);
       MarkOperands(it->operands, needed);
@@ -505,9 +503,6 @@ class ProgramBuilder {
   static void MarkRegion(ProgramRegion& region, std::vector<bool>& needed) {
     MarkOperands(region.results, needed);
     MarkLastUses(region.instructions, needed);
-    llvm::erase_if(region.sizes, [&](const DataSize& size) {
-      return !needed[size.reg];
-    });
     for (int& reg : region.arguments) {
       if (!needed[reg]) reg = -1;
     }

@@ -63,10 +63,10 @@ enum class InstructionKind : uint8_t {
   kRaise,
 };
 
-// A size that depends on data: what is left of dim `dim` of a register.
+// A size that depends on data: a dim of result (or argument) `index`.
 struct DataSize {
   std::string symbol;
-  int reg = 0;
+  int index = 0;
   int dim = 0;
   int64_t offset = 0;  // the dim is the symbol plus this
 };

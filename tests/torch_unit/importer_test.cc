@@ -229,21 +229,6 @@ def forward(self, x: Tensor):
                     {{{"x", at::rand({3, 7})}}});
 }
 
-TEST(ImportControlFlowTest, DataIsRefusedWithTheLine) {
-  const absl::Status status = Import(Script(R"(
-def forward(self, x: Tensor):
-    if bool(x.sum() > 0):
-        x = x + 1
-    return x
-)"),
-                                     {{{"x", at::ones({3})}}})
-                                  .status();
-  EXPECT_EQ(status.code(), absl::StatusCode::kUnimplemented);
-  EXPECT_THAT(status.ToString(),
-              HasSubstr("control flow that depends on data"));
-  EXPECT_THAT(status.ToString(), HasSubstr(":3"));
-}
-
 TEST(ImportControlFlowTest, RaisedExceptionsAreReported) {
   EXPECT_THAT(Import(Script(R"(
 def forward(self, x: Tensor):

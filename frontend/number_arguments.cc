@@ -127,7 +127,13 @@ bool HasRuntimeNumbers(llvm::ArrayRef<AbstractValue> arguments) {
 absl::StatusOr<std::optional<TensorCall>> WithTensorNumbers(
     const c10::FunctionSchema& schema, llvm::ArrayRef<AbstractValue> arguments,
     ImportContext& context) {
-  if (schema.arguments().size() != arguments.size()) return std::nullopt;
+  // Those in lists are sizes.
+  const bool any =
+      llvm::any_of(arguments, [](const AbstractValue& argument) {
+        return argument.is_runtime_number();
+      });
+  if (!any || schema.arguments().size() != arguments.size())
+    return std::nullopt;
   const auto overloads = torch::jit::getAllOperatorsFor(
       c10::Symbol::fromQualString(schema.name()));
   for (const auto& overload : overloads) {

@@ -39,7 +39,7 @@ std::vector<std::string> UnknownOpWarnings(const Module& planned) {
   for (const auto& function : planned.functions()) {
     // The backward pass has no ops of the model's own.
     if (function->name() == "backward") break;
-    for (const auto& op : function->body().ops()) ops.push_back(op.get());
+    ForEachOp(function->body(), [&](const Op& op) { ops.push_back(&op); });
   }
   for (const Op* op : ops) {
     if (FindOpDef(*op) != nullptr) continue;

@@ -133,8 +133,8 @@ bool DependsOnData(const Value& value, const Assumptions& assumptions) {
   });
 }
 
-// Whether an instruction can be bound only when it runs. An ATen op looks at
-// the dims of its operands itself.
+// Whether an instruction can be bound only when it runs. An ATen op of the
+// table (`is_aten`) looks at the dims of its operands itself.
 bool IsLate(const Op& op, bool is_aten, const Assumptions& assumptions) {
   for (const NamedAttribute& attribute : op.attributes())
     if (DependsOnData(attribute.value, assumptions)) return true;
@@ -293,8 +293,9 @@ class ProgramBuilder {
     TP_RETURN_IF_ERROR(SetKernel(op, instruction));
     const bool control = IsControl(instruction.kind);
     instruction.late =
-        !control && IsLate(op, instruction.kind == InstructionKind::kAten,
-                           program_.module().assumptions());
+        !control &&
+        IsLate(op, instruction.call && !instruction.call->flattens,
+               program_.module().assumptions());
     // An op that nobody described may do something else each time.
     const bool unknown = instruction.call && instruction.call->flattens;
     instruction.hoisted = fixed && !unknown &&

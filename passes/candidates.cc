@@ -40,7 +40,8 @@ class Propagation {
       : function_(function),
         assumptions_(module.assumptions()),
         axis_(axis),
-        axis_size_(module.mesh().axis(axis).size) {}
+        axis_size_(module.mesh().axis(axis).size),
+        splits_batch_(module.mesh().axis(axis).name == kBatchAxis) {}
 
   absl::StatusOr<Candidates> Run() {
     TP_RETURN_IF_ERROR(ReadRules());
@@ -51,7 +52,7 @@ class Propagation {
       work_.pop_front();
       Follow(value, placement, node);
     }
-    KeepFamiliesOfParameters();
+    KeepFamilies();
     FollowPartials();
     FillArguments();
     return std::move(result_);
@@ -164,16 +165,24 @@ class Propagation {
         families_.Join(node, AddSplit(use.op, *split));
   }
 
-  void KeepFamiliesOfParameters() {
+  // Whether families that place the argument so are kept.
+  bool Keeps(size_t argument, const Placement& placement) const {
+    const ArgumentInfo& info = function_.arguments()[argument];
+    const Value& value = *function_.body().arguments()[argument];
+    if (AxisPlacement(value, axis_).is_shard()) return true;  // pinned
+    if (splits_batch_)
+      return !info.is_weight() && placement.dim() == 0 &&
+             placement.factor().size == value.type().dims[0];
+    return info.kind == ArgumentKind::kParameter ||
+           function_.IsCarried(static_cast<int>(argument));
+  }
+
+  void KeepFamilies() {
     llvm::DenseMap<int, bool> keep;
     for (size_t i = 0; i < function_.arguments().size(); ++i) {
       const Value* argument = function_.body().arguments()[i].get();
-      const bool pinned = AxisPlacement(*argument, axis_).is_shard();
-      if (function_.arguments()[i].kind != ArgumentKind::kParameter &&
-          !function_.IsCarried(static_cast<int>(i)) && !pinned)
-        continue;
       for (const ValuePlacement& entry : placements_[argument])
-        keep[families_.Find(entry.node)] = true;
+        if (Keeps(i, entry.placement)) keep[families_.Find(entry.node)] = true;
     }
     for (size_t i = 0; i < result_.ops.size(); ++i) {
       std::vector<Strategy>& strategies = result_.ops[i].strategies;
@@ -231,6 +240,7 @@ class Propagation {
   const Assumptions& assumptions_;
   const int axis_;
   const int64_t axis_size_;
+  const bool splits_batch_;
   Candidates result_;
   Families families_;
   std::vector<std::vector<int>> nodes_;  // per op and strategy

@@ -4,9 +4,10 @@
 // of its producer and of each consumer wherever their rules allow it, which
 // places their other operands and results in turn, to a fixed point. What
 // results are families of splits that fit together without communication
-// (column-split, heads, row-split); only families that reach a parameter are
-// kept, since splitting a batch saves no weights. Sums that are due
-// (Partial) are then followed through linear ops.
+// (column-split, heads, row-split). Of these an axis called "dp" keeps those
+// that split the first dim of an input, the batch; any other axis those that
+// reach a parameter, since splitting a batch saves no weights. Sums that are
+// due (Partial) are then followed through linear ops.
 #ifndef TP_PASSES_CANDIDATES_H_
 #define TP_PASSES_CANDIDATES_H_
 
@@ -18,6 +19,9 @@
 #include "passes/strategy.h"
 
 namespace tp {
+
+// The axis that splits the batch.
+inline constexpr char kBatchAxis[] = "dp";
 
 struct OpCandidates {
   const Op* op = nullptr;

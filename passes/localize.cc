@@ -145,10 +145,7 @@ class Localizer {
       block.ops().erase(position);
       return true;
     }
-    if (!extent.is_constant()) {
-      op.SetAttribute("empty_if", extent);
-      op.SetAttribute("identity", identity);
-    }
+    if (!extent.is_constant()) AddEmpty(op, extent, identity);
     if (def == nullptr || def->localize == nullptr) return false;
     LocalizeContext context;
     context.rule = &rule;
@@ -163,6 +160,15 @@ class Localizer {
     Replace(block, old_result, replacement);
     block.ops().erase(position);
     return true;
+  }
+
+  // Nothing is left where the part of any axis is nothing.
+  static void AddEmpty(Op& op, const SymExpr& extent, double identity) {
+    const Attribute* other = op.attribute("empty_if");
+    op.SetAttribute("empty_if",
+                    other == nullptr ? extent : other->as_int() * extent);
+    if (other == nullptr || identity != 0)
+      op.SetAttribute("identity", identity);
   }
 
   void Replace(Block& block, Value* from, Value* to) {

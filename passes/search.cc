@@ -20,7 +20,8 @@
 // use lies one way, and a cache that one leaves for another lies as the other
 // takes it.
 //
-// The network is solved exactly by elimination (cost_network.h).
+// The network is solved exactly by elimination (cost_network.h). Of several
+// axes each is solved so in turn, given those before it.
 #include <algorithm>
 #include <deque>
 #include <limits>
@@ -63,6 +64,12 @@ bool ShowsOperands(const Op& op) {
   return false;
 }
 
+// What is settled before an axis is searched.
+struct AxesSoFar {
+  std::vector<int> decided;  // axes searched before it
+  llvm::DenseSet<const Value*> pinned;  // arguments whose spec is the user's
+};
+
 // The part of the cost network that one function brings in. A weight that
 // several functions use has one variable, which the first of them adds.
 class FunctionSearch {
@@ -74,10 +81,12 @@ class FunctionSearch {
   };
 
   FunctionSearch(Module& module, Function& function, int axis,
-                 const PassContext& context, CostNetwork& network)
+                 const AxesSoFar& so_far, const PassContext& context,
+                 CostNetwork& network)
       : module_(module),
         function_(function),
         axis_(axis),
+        so_far_(so_far),
         axis_size_(module.mesh().axis(axis).size),
         context_(context),
         network_(network) {
@@ -86,9 +95,9 @@ class FunctionSearch {
   }
 
   absl::Status FindChoices() {
-    TP_ASSIGN_OR_RETURN(candidates_, FindCandidates(module_, function_, axis_));
+    TP_ASSIGN_OR_RETURN(candidates_, FindCandidates(module_, function_, axis_, so_far_.pinned));
     DropExtremesWithGradients();
-    return absl::OkStatus();
+    return LeaveDimsToOtherAxes();
   }
 
   const Function& function() const { return function_; }
@@ -108,6 +117,50 @@ class FunctionSearch {
             return true;
         return false;
       });
+  }
+
+  // One dim is split on one axis: whether axes searched before this one split
+  // that dim of the value, where it is made or wanted.
+  bool IsTaken(const Value* value, const Placement& placement) const {
+    return placement.is_shard() && taken_.contains({value, placement.dim()});
+  }
+
+  absl::Status LeaveDimsToOtherAxes() {
+    const auto take = [&](const Value* value, const Placement& placement) {
+      if (placement.is_shard()) taken_.insert({value, placement.dim()});
+    };
+    for (int axis : so_far_.decided) {
+      for (const auto& argument : function_.body().arguments())
+        take(argument.get(), AxisPlacement(*argument, axis));
+      for (const OpCandidates& entry : candidates_.ops) {
+        const Op& op = *entry.op;
+        TP_ASSIGN_OR_RETURN(
+            Strategy chosen,
+            DeriveStrategy(op, entry.rule, module_, axis, context_.cost));
+        for (int i = 0; i < op.num_operands(); ++i)
+          take(op.operand(i), chosen.operands[i]);
+        for (int i = 0; i < op.num_results(); ++i)
+          take(op.result(i), chosen.results[i]);
+      }
+    }
+    for (OpCandidates& entry : candidates_.ops) {
+      const Op& op = *entry.op;
+      llvm::erase_if(entry.strategies, [&](const Strategy& strategy) {
+        for (int i = 0; i < op.num_operands(); ++i)
+          if (IsTaken(op.operand(i), strategy.operands[i])) return true;
+        for (int i = 0; i < op.num_results(); ++i)
+          if (IsTaken(op.result(i), strategy.results[i])) return true;
+        return false;
+      });
+    }
+    for (size_t i = 0; i < candidates_.arguments.size(); ++i) {
+      const Value* argument = function_.body().arguments()[i].get();
+      if (so_far_.pinned.contains(argument)) continue;
+      llvm::erase_if(candidates_.arguments[i], [&](const Placement& placement) {
+        return IsTaken(argument, placement);
+      });
+    }
+    return absl::OkStatus();
   }
 
   void AddOps() {
@@ -458,6 +511,8 @@ class FunctionSearch {
   Module& module_;
   Function& function_;
   const int axis_;
+  const AxesSoFar& so_far_;
+  llvm::DenseSet<std::pair<const Value*, int>> taken_;  // dims
   const int64_t axis_size_;
   const PassContext& context_;
   Candidates candidates_;
@@ -472,13 +527,14 @@ class FunctionSearch {
 // All functions of a module together.
 class Search {
  public:
-  Search(Module& module, int axis, const PassContext& context)
+  Search(Module& module, int axis, const AxesSoFar& so_far,
+         const PassContext& context)
       : module_(module),
         axis_(axis),
         axis_size_(module.mesh().axis(axis).size),
         context_(context) {
     for (const auto& function : module.functions())
-      parts_.emplace_back(module, *function, axis, context, network_);
+      parts_.emplace_back(module, *function, axis, so_far, context, network_);
   }
 
   absl::Status Run() {
@@ -513,22 +569,34 @@ class Search {
   }
 
  private:
-  // A weight of several functions may lie in every way that one of them likes.
+  // A weight of several functions may lie in every way that one of them likes
+  // and none of them has no dim left for.
   void ShareChoices() {
-    std::map<std::string, std::vector<std::vector<Placement>*>> uses;
+    struct Use {
+      FunctionSearch* part;
+      size_t argument;
+      const Value* value;
+    };
+    std::map<std::string, std::vector<Use>> uses;
     for (FunctionSearch& part : parts_)
       for (size_t i = 0; i < part.function().arguments().size(); ++i)
         if (part.function().arguments()[i].is_weight())
-          uses[part.function().arguments()[i].name].push_back(&part.choices(i));
-    for (auto& [name, lists] : uses) {
+          uses[part.function().arguments()[i].name].push_back(
+              {&part, i, part.function().body().arguments()[i].get()});
+    for (auto& [name, list] : uses) {
+      if (list.size() == 1) continue;
       std::vector<Placement> all;
-      for (const std::vector<Placement>* list : lists)
-        for (const Placement& placement : *list)
-          if (llvm::none_of(all, [&](const Placement& other) {
-                return SameLayout(other, placement, axis_size_);
-              }))
-            all.push_back(placement);
-      for (std::vector<Placement>* list : lists) *list = all;
+      for (const Use& use : list)
+        for (const Placement& placement : use.part->choices(use.argument)) {
+          const bool known = llvm::any_of(all, [&](const Placement& other) {
+            return SameLayout(other, placement, axis_size_);
+          });
+          const bool taken = llvm::any_of(list, [&](const Use& other) {
+            return other.part->IsTaken(other.value, placement);
+          });
+          if (!known && !taken) all.push_back(placement);
+        }
+      for (const Use& use : list) use.part->choices(use.argument) = all;
     }
   }
 
@@ -551,12 +619,25 @@ class Search {
 }  // namespace
 
 absl::Status SearchPlacements(Module& module, const PassContext& context) {
-  if (module.mesh().ndim() != 1)
-    return absl::UnimplementedError(
-        absl::StrCat("meshes of several axes are not planned yet, and ",
-                     module.mesh().ToString(), " has ", module.mesh().ndim(),
-                     "; use one axis, as in --tp ", module.mesh().num_ranks()));
-  return Search(module, 0, context).Run();
+  // The batch first: it is the same dim all along, and leaves the others.
+  std::vector<int> order;
+  for (const bool batch : {true, false})
+    for (int axis = 0; axis < module.mesh().ndim(); ++axis)
+      if ((module.mesh().axis(axis).name == kBatchAxis) == batch)
+        order.push_back(axis);
+  AxesSoFar so_far;
+  for (const auto& function : module.functions())
+    for (const auto& argument : function->body().arguments())
+      if (!argument->spec().empty()) so_far.pinned.insert(argument.get());
+  for (int axis : order) {
+    TP_RETURN_IF_ERROR(Search(module, axis, so_far, context).Run());
+    so_far.decided.push_back(axis);
+  }
+  if (order.size() > 1)
+    context.Remark(
+        "search: axes were decided one after the other, each exactly; together "
+        "they are not proven optimal");
+  return absl::OkStatus();
 }
 
 }  // namespace tp

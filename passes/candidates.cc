@@ -36,9 +36,11 @@ struct ValuePlacement {
 
 class Propagation {
  public:
-  Propagation(const Module& module, const Function& function, int axis)
+  Propagation(const Module& module, const Function& function, int axis,
+              const llvm::DenseSet<const Value*>& pinned)
       : function_(function),
         assumptions_(module.assumptions()),
+        pinned_(pinned),
         axis_(axis),
         axis_size_(module.mesh().axis(axis).size),
         splits_batch_(module.mesh().axis(axis).name == kBatchAxis) {}
@@ -114,6 +116,7 @@ class Propagation {
 
   void SeedPins() {
     for (const auto& argument : function_.body().arguments()) {
+      if (!pinned_.contains(argument.get())) continue;
       const Placement placement = AxisPlacement(*argument, axis_);
       if (placement.is_shard()) AddPlacement(argument.get(), placement, -1);
     }
@@ -169,7 +172,8 @@ class Propagation {
   bool Keeps(size_t argument, const Placement& placement) const {
     const ArgumentInfo& info = function_.arguments()[argument];
     const Value& value = *function_.body().arguments()[argument];
-    if (AxisPlacement(value, axis_).is_shard()) return true;  // pinned
+    if (pinned_.contains(&value) && AxisPlacement(value, axis_).is_shard())
+      return true;
     if (splits_batch_)
       return !info.is_weight() && placement.dim() == 0 &&
              placement.factor().size == value.type().dims[0];
@@ -222,7 +226,7 @@ class Propagation {
     for (size_t i = 0; i < function_.arguments().size(); ++i) {
       const Value* argument = function_.body().arguments()[i].get();
       std::vector<Placement> choices;
-      if (!argument->spec().empty()) {
+      if (pinned_.contains(argument)) {
         choices = {AxisPlacement(*argument, axis_)};
       } else {
         choices = {Placement::Replicate()};
@@ -238,6 +242,7 @@ class Propagation {
 
   const Function& function_;
   const Assumptions& assumptions_;
+  const llvm::DenseSet<const Value*>& pinned_;
   const int axis_;
   const int64_t axis_size_;
   const bool splits_batch_;
@@ -252,9 +257,10 @@ class Propagation {
 
 }  // namespace
 
-absl::StatusOr<Candidates> FindCandidates(const Module& module,
-                                          const Function& function, int axis) {
-  return Propagation(module, function, axis).Run();
+absl::StatusOr<Candidates> FindCandidates(
+    const Module& module, const Function& function, int axis,
+    const llvm::DenseSet<const Value*>& pinned) {
+  return Propagation(module, function, axis, pinned).Run();
 }
 
 }  // namespace tp

@@ -16,6 +16,7 @@
 #include "absl/status/statusor.h"
 #include "ir/module.h"
 #include "llvm/ADT/DenseMap.h"
+#include "llvm/ADT/DenseSet.h"
 #include "passes/strategy.h"
 
 namespace tp {
@@ -33,12 +34,15 @@ struct Candidates {
   std::vector<OpCandidates> ops;  // in program order
   llvm::DenseMap<const Op*, int> index_of;
   // Per argument of the function: placements at rest. Inputs: Replicate only;
-  // a weight with a spec (pinned by the user): that one only.
+  // a pinned weight: that one only.
   std::vector<std::vector<Placement>> arguments;
 };
 
-absl::StatusOr<Candidates> FindCandidates(const Module& module,
-                                          const Function& function, int axis);
+// `pinned`: arguments whose spec is the user's; others' specs are what the
+// search decided on other axes.
+absl::StatusOr<Candidates> FindCandidates(
+    const Module& module, const Function& function, int axis,
+    const llvm::DenseSet<const Value*>& pinned);
 
 }  // namespace tp
 

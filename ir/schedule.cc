@@ -85,8 +85,7 @@ absl::StatusOr<CollectiveCall> CallOf(const Op& op, CollectiveKind kind) {
 std::string CountOf(const Op& loop) {
   std::string count = "data";
   const Value* limit = loop.operand_or_null(0);
-  if (limit != nullptr && limit->op() != nullptr &&
-      limit->op()->Is("tp.sym")) {
+  if (limit != nullptr && limit->op() != nullptr && limit->op()->Is("tp.sym")) {
     const Attribute* value = limit->op()->attribute("value");
     if (value != nullptr) count = value->ToString();
   }
@@ -103,8 +102,8 @@ absl::Status Walk(const Block& block, Schedule& steps) {
       steps.push_back(std::move(step));
     }
     if (op->regions().empty()) continue;
-    step.kind = op->Is("tp.loop") ? ScheduleStep::Kind::kLoop
-                                  : ScheduleStep::Kind::kIf;
+    step.kind =
+        op->Is("tp.loop") ? ScheduleStep::Kind::kLoop : ScheduleStep::Kind::kIf;
     if (step.kind == ScheduleStep::Kind::kLoop) step.count = CountOf(*op);
     bool communicates = false;
     for (const std::unique_ptr<Block>& region : op->regions()) {
@@ -168,17 +167,20 @@ absl::StatusOr<Schedule> ScheduleOf(const Function& function) {
   return steps;
 }
 
-bool SameSchedule(const Schedule& a, const Schedule& b) {
+bool SameSchedule(const Schedule& a, const Schedule& b, llvm::StringRef axis) {
   if (a.size() != b.size()) return false;
   for (size_t i = 0; i < a.size(); ++i) {
     if (a[i].kind != b[i].kind || a[i].count != b[i].count ||
         a[i].branches.size() != b[i].branches.size())
       return false;
-    if (a[i].kind == ScheduleStep::Kind::kCall &&
-        !SameCall(a[i].call, b[i].call))
+    const CollectiveCall& mine = a[i].call;
+    const CollectiveCall& theirs = b[i].call;
+    if (mine.kind != theirs.kind || mine.axis != theirs.axis) return false;
+    if (a[i].kind == ScheduleStep::Kind::kCall && axis == mine.axis &&
+        !SameCall(mine, theirs))
       return false;
     for (size_t k = 0; k < a[i].branches.size(); ++k)
-      if (!SameSchedule(a[i].branches[k], b[i].branches[k])) return false;
+      if (!SameSchedule(a[i].branches[k], b[i].branches[k], axis)) return false;
   }
   return true;
 }

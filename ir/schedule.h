@@ -66,8 +66,10 @@ using Schedule = std::vector<ScheduleStep>;
 // attributes.
 absl::StatusOr<Schedule> ScheduleOf(const Function& function);
 
-// Whether ranks that take equal decisions meet in equal calls.
-bool SameSchedule(const Schedule& a, const Schedule& b);
+// Whether two ranks of one group on `axis` that take equal decisions meet:
+// their calls on the axis are equal, and those on others are of the same kinds
+// at the same places (the groups there are others, of perhaps other sizes).
+bool SameSchedule(const Schedule& a, const Schedule& b, llvm::StringRef axis);
 // How many calls are written in it.
 int64_t CountCalls(const Schedule& schedule);
 

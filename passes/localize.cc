@@ -183,18 +183,26 @@ class Localizer {
 
 absl::Status CheckSameSchedules(
     const std::vector<std::unique_ptr<Module>>& programs) {
+  const Mesh& mesh = programs[0]->mesh();
   for (const auto& function : programs[0]->functions()) {
-    TP_ASSIGN_OR_RETURN(Schedule first, ScheduleOf(*function));
-    for (size_t rank = 1; rank < programs.size(); ++rank) {
-      TP_ASSIGN_OR_RETURN(
-          Schedule other,
-          ScheduleOf(*programs[rank]->function(function->name())));
-      if (!SameSchedule(first, other))
-        return absl::InternalError(absl::StrCat(
-            "ranks 0 and ", rank, " would issue different collectives in @",
-            function->name(), " (", CountCalls(first), " and ",
-            CountCalls(other), " calls)"));
+    std::vector<Schedule> schedules;
+    for (const auto& program : programs) {
+      TP_ASSIGN_OR_RETURN(Schedule schedule,
+                          ScheduleOf(*program->function(function->name())));
+      schedules.push_back(std::move(schedule));
     }
+    for (int axis = 0; axis < mesh.ndim(); ++axis)
+      for (size_t rank = 0; rank < programs.size(); ++rank) {
+        const int64_t first = mesh.Group(axis, static_cast<int64_t>(rank))[0];
+        if (SameSchedule(schedules[first], schedules[rank],
+                         mesh.axis(axis).name))
+          continue;
+        return absl::InternalError(absl::StrCat(
+            "ranks ", first, " and ", rank,
+            " would issue different collectives in @", function->name(), " (",
+            CountCalls(schedules[first]), " and ", CountCalls(schedules[rank]),
+            " calls)"));
+      }
   }
   return absl::OkStatus();
 }

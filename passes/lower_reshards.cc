@@ -51,19 +51,18 @@ std::vector<NamedAttribute> AttributesOf(CollectiveKind kind,
   return attributes;
 }
 
-// The one axis on which the operand and the result differ.
-absl::StatusOr<int> ChangedAxis(const Op& op, const Module& module) {
-  int changed = -1;
-  for (int axis = 0; axis < module.mesh().ndim(); ++axis) {
-    if (SameLayout(AxisPlacement(*op.operand(0), axis),
-                   AxisPlacement(*op.result(), axis),
-                   module.mesh().axis(axis).size))
-      continue;
-    if (changed >= 0)
-      return absl::UnimplementedError(absl::StrCat(
-          "a reshard on several axes at once: ", Print(op)));
-    changed = axis;
-  }
+// The axes on which the operand and the result differ, those that make the
+// value whole first: a dim may be given up by one axis and taken by another.
+std::vector<int> ChangedAxes(const Op& op, const Module& module) {
+  std::vector<int> changed;
+  for (const bool whole : {true, false})
+    for (int axis = 0; axis < module.mesh().ndim(); ++axis) {
+      const Placement to = AxisPlacement(*op.result(), axis);
+      if (to.is_replicate() == whole &&
+          !SameLayout(AxisPlacement(*op.operand(0), axis), to,
+                      module.mesh().axis(axis).size))
+        changed.push_back(axis);
+    }
   return changed;
 }
 
@@ -76,23 +75,24 @@ absl::Status LowerBlock(Module& module, Block& block, Replacements& replaced,
     for (const auto& region : op.regions())
       TP_RETURN_IF_ERROR(LowerBlock(module, *region, replaced, gone));
     if (!op.Is("tp.reshard")) continue;
-    TP_ASSIGN_OR_RETURN(int axis, ChangedAxis(op, module));
     Value* replacement = op.operand(0);
-    if (axis >= 0) {
+    Builder builder(module, block, current);
+    builder.set_location(op.location());
+    for (int axis : ChangedAxes(op, module)) {
       const MeshAxis& mesh_axis = module.mesh().axis(axis);
-      const Placement from = AxisPlacement(*op.operand(0), axis);
+      const Placement from = AxisPlacement(*replacement, axis);
       const Placement to = AxisPlacement(*op.result(), axis);
       const CollectiveKind kind = Transition(from, to, mesh_axis.size);
       if (kind == CollectiveKind::kImpossible)
         return absl::InternalError(
             absl::StrCat("an impossible reshard: ", Print(op)));
-      Builder builder(module, block, current);
-      builder.set_location(op.location());
       Op* lowered = builder.CreateTyped(
-          OpNameOf(kind), {op.operand(0)},
+          OpNameOf(kind), {replacement},
           AttributesOf(kind, mesh_axis.name, from, to), {op.result()->type()});
-      lowered->result()->set_spec(ShardingSpec(op.result()->spec().begin(),
-                                               op.result()->spec().end()));
+      ShardingSpec spec(replacement->spec().begin(), replacement->spec().end());
+      spec.resize(module.mesh().ndim());
+      spec[axis] = to;
+      lowered->result()->set_spec(std::move(spec));
       replacement = lowered->result();
     }
     replaced.Set(op.result(), replacement);

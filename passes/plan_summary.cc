@@ -61,12 +61,18 @@ std::string ImbalanceOf(const WeightSummary& weight, const Value& value,
   if (excess <= 0.15 * static_cast<double>(weight.bytes) ||
       excess <= 0.005 * static_cast<double>(total_bytes))
     return "";
-  const Placement placement = AxisPlacement(value, 0);
-  if (placement.is_replicate())
-    return "held whole: no use of it splits without more communication";
-  return absl::StrCat("its factor of ", placement.factor().size.ToString(),
-                      " does not divide by ", module.mesh().num_ranks(),
-                      " ranks");
+  for (int axis = 0; axis < module.mesh().ndim(); ++axis) {
+    const Placement placement = AxisPlacement(value, axis);
+    const int64_t size = module.mesh().axis(axis).size;
+    if (!placement.is_shard()) continue;
+    if (HintOf(placement.factor().size, module) % size == 0) continue;
+    return absl::StrCat("its factor of ", placement.factor().size.ToString(),
+                        " does not divide by ", size, " ranks");
+  }
+  for (int axis = 0; axis < module.mesh().ndim(); ++axis)
+    if (AxisPlacement(value, axis).is_shard())
+      return "each copy of the model holds it";
+  return "held whole: no use of it splits without more communication";
 }
 
 WeightSummary SummarizeWeight(const Module& module, const ArgumentInfo& info,
@@ -145,8 +151,7 @@ int64_t PeakActivations(const Block& body, const Module& module, int64_t rank,
     }
     ++index;
   }
-  for (const Value* result : body.results())
-    last_use[owner_of(result)] = index;
+  for (const Value* result : body.results()) last_use[owner_of(result)] = index;
   if (differentiated != nullptr) {
     for (const auto& op : body.ops()) {
       const OpDef* def = FindOpDef(*op);
@@ -172,8 +177,8 @@ int64_t PeakActivations(const Block& body, const Module& module, int64_t rank,
     }
     int64_t inside = 0;
     for (const auto& region : op->regions())
-      inside = std::max(inside,
-                        PeakActivations(*region, module, rank, nullptr));
+      inside =
+          std::max(inside, PeakActivations(*region, module, rank, nullptr));
     peak = std::max(peak, live + inside);
     live -= freed[index];
     ++index;
@@ -199,11 +204,31 @@ void AddCollective(const Op& op, const std::string& phase, const Module& module,
   summary.collectives.push_back(std::move(collective));
 }
 
+// Of the op on the busiest rank, all axes together.
+absl::StatusOr<double> OpTime(const Op& op, const Module& module,
+                              const CostModel& cost) {
+  TP_ASSIGN_OR_RETURN(OpRule rule, RuleOf(op));
+  double share = 1;
+  for (int axis = 0; axis < module.mesh().ndim(); ++axis) {
+    TP_ASSIGN_OR_RETURN(Strategy strategy,
+                        DeriveStrategy(op, rule, module, axis, cost));
+    if (strategy.kind == Strategy::Kind::kSplit)
+      share *=
+          LargestShare(strategy.split.within.size,
+                       module.mesh().axis(axis).size, module.assumptions());
+  }
+  double bytes = 0;
+  for (const Value* operand : op.operands())
+    if (operand != nullptr)
+      bytes += static_cast<double>(LocalBytes(*operand, module, 0));
+  for (int i = 0; i < op.num_results(); ++i)
+    bytes += static_cast<double>(LocalBytes(*op.result(i), module, 0));
+  return OpMicroseconds(cost, op, share, bytes, module.assumptions());
+}
+
 // Branches and bodies of loops count once.
 absl::Status AddTimes(const Block& block, const Module& module,
                       const CostModel& cost, PlanSummary& summary) {
-  const int64_t axis_size =
-      module.mesh().ndim() > 0 ? module.mesh().axis(0).size : 1;
   for (const auto& op : block.ops()) {
     for (const auto& region : op->regions())
       TP_RETURN_IF_ERROR(AddTimes(*region, module, cost, summary));
@@ -213,19 +238,19 @@ absl::Status AddTimes(const Block& block, const Module& module,
       continue;
     }
     if (Communicates(kind)) {
-      summary.communicate_us += ReshardMicroseconds(
-          cost, op->result()->type(), AxisPlacement(*op->operand(0), 0),
-          AxisPlacement(*op->result(), 0), axis_size, module.assumptions());
+      for (int axis = 0; axis < module.mesh().ndim(); ++axis)
+        if (module.mesh().axis(axis).name == op->attribute("axis")->as_string())
+          summary.communicate_us += ReshardMicroseconds(
+              cost, op->result()->type(), AxisPlacement(*op->operand(0), axis),
+              AxisPlacement(*op->result(), axis), module.mesh().axis(axis).size,
+              module.assumptions());
       continue;
     }
     if (HasTrait(*op, kBoundary | kCollective | kRegions) ||
         module.mesh().ndim() == 0)
       continue;
-    TP_ASSIGN_OR_RETURN(OpRule rule, RuleOf(*op));
-    TP_ASSIGN_OR_RETURN(Strategy strategy,
-                        DeriveStrategy(*op, rule, module, 0, cost));
-    summary.compute_us += StrategyMicroseconds(cost, *op, strategy, axis_size,
-                                               module.assumptions());
+    TP_ASSIGN_OR_RETURN(double microseconds, OpTime(*op, module, cost));
+    summary.compute_us += microseconds;
   }
   return absl::OkStatus();
 }
@@ -313,11 +338,10 @@ absl::StatusOr<PlanSummary> Summarize(const Module& planned,
     llvm::DenseSet<const Value*> differentiated;
     if (first && train) differentiated = ValuesWithGradients(*function);
     for (size_t rank = 0; rank < summary.memory.size(); ++rank)
-      summary.memory[rank].activations =
-          std::max(summary.memory[rank].activations,
-                   PeakActivations(function->body(), planned,
-                                   static_cast<int64_t>(rank),
-                                   first && train ? &differentiated : nullptr));
+      summary.memory[rank].activations = std::max(
+          summary.memory[rank].activations,
+          PeakActivations(function->body(), planned, static_cast<int64_t>(rank),
+                          first && train ? &differentiated : nullptr));
     TP_RETURN_IF_ERROR(AddTimes(function->body(), planned, cost, summary));
     // The derivatives of segments take twice what the segments take.
     if (first && train) summary.compute_us *= 3;
@@ -426,12 +450,11 @@ void AddOpsText(const Block& block, int depth, std::string& text) {
             ? ""
             : absl::StrCat(ToString(op->result()->type()), " ",
                            ToString(op->result()->spec()));
-    absl::StrAppend(
-        &text, std::string(2 * depth, ' '),
-        absl::StrFormat("%-28s %-36s (%s) -> %s  %s\n",
-                        op->location().module_path, op->name(),
-                        absl::StrJoin(operands, ", "), result,
-                        PlainSource(op->location())));
+    absl::StrAppend(&text, std::string(2 * depth, ' '),
+                    absl::StrFormat("%-28s %-36s (%s) -> %s  %s\n",
+                                    op->location().module_path, op->name(),
+                                    absl::StrJoin(operands, ", "), result,
+                                    PlainSource(op->location())));
     for (const auto& region : op->regions()) {
       absl::StrAppend(&text, std::string(2 * depth, ' '), "{\n");
       AddOpsText(*region, depth + 1, text);

@@ -1,5 +1,6 @@
 #include "runtime/shard_tensor.h"
 
+#include <algorithm>
 #include <vector>
 
 #include "ir/shard_extent.h"
@@ -62,24 +63,31 @@ absl::StatusOr<at::Tensor> Assemble(
     const TensorType& whole, const ShardingSpec& spec, const Mesh& mesh,
     const SymbolValues& sizes, llvm::function_ref<at::Tensor(int rank)> part) {
   if (IsWhole(spec)) return part(0);
-  if (mesh.ndim() != 1) {
-    return absl::UnimplementedError(
-        "tensors on a mesh of several axes are not put together yet");
-  }
   std::vector<int64_t> dims;
   for (const SymExpr& dim : whole.dims) {
     TP_ASSIGN_OR_RETURN(int64_t size, dim.Evaluate(sizes));
     dims.push_back(size);
   }
+  // The last dims first: taking one apart moves those behind it.
+  std::vector<int> axes;
+  for (size_t axis = 0; axis < spec.size(); ++axis) {
+    if (spec[axis].is_shard()) axes.push_back(static_cast<int>(axis));
+  }
+  std::sort(axes.begin(), axes.end(),
+            [&](int a, int b) { return spec[a].dim() > spec[b].dim(); });
   at::Tensor result = at::empty(dims, part(0).options());
-  const int64_t ranks = mesh.num_ranks();
-  const int dim = spec[0].dim();
-  for (int rank = 0; rank < ranks; ++rank) {
-    TP_ASSIGN_OR_RETURN(PartBox box, BoxOf(spec[0], ranks, rank, sizes));
-    const at::Tensor piece = part(rank);
-    if (piece.numel() == 0) continue;
-    Narrow(result, dim, box)
-        .copy_(piece.unflatten(dim, {box.left, box.extent, box.right}));
+  for (int rank = 0; rank < static_cast<int>(mesh.num_ranks()); ++rank) {
+    const auto coordinates = mesh.Coordinates(rank);
+    at::Tensor piece = part(rank);
+    at::Tensor place = result;
+    for (int axis : axes) {
+      TP_ASSIGN_OR_RETURN(PartBox box, BoxOf(spec[axis], mesh.axis(axis).size,
+                                             coordinates[axis], sizes));
+      const int dim = spec[axis].dim();
+      place = Narrow(place, dim, box);
+      piece = piece.unflatten(dim, {box.left, box.extent, box.right});
+    }
+    if (piece.numel() > 0) place.copy_(piece);
   }
   return result;
 }

@@ -19,8 +19,8 @@ absl::StatusOr<at::Tensor> ShardOf(const at::Tensor& whole,
                                    const ShardingSpec& spec, const Mesh& mesh,
                                    int rank, const SymbolValues& sizes);
 
-// Puts a tensor of the type `whole` together; `part(rank)` is a rank's.
-// kUnimplemented: split over several axes.
+// Puts a tensor of the type `whole` together; `part(rank)` is a rank's. No
+// dim is split on two axes.
 absl::StatusOr<at::Tensor> Assemble(
     const TensorType& whole, const ShardingSpec& spec, const Mesh& mesh,
     const SymbolValues& sizes, llvm::function_ref<at::Tensor(int rank)> part);

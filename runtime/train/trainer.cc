@@ -39,6 +39,13 @@ absl::StatusOr<std::unique_ptr<Trainer>> Trainer::Create(
   if (options.accumulate < 1) {
     return absl::InvalidArgumentError("a step needs a micro-batch");
   }
+  if (session.mesh().ndim() != 1) {
+    return absl::UnimplementedError(absl::StrCat(
+        "optimizers do not run on a mesh of several axes yet, and this "
+        "package's is ",
+        session.mesh().ToString(), "; compile for one axis, as --tp ",
+        session.num_ranks()));
+  }
   std::unique_ptr<Trainer> trainer(new Trainer(session, options));
   at::manual_seed(options.seed);
   trainer->optimizers_.resize(session.num_ranks());

@@ -1,5 +1,6 @@
 #include "ir/schedule.h"
 
+#include "absl/strings/substitute.h"
 #include "gtest/gtest.h"
 #include "ir/text.h"
 
@@ -71,10 +72,10 @@ loop data {
 TEST(ScheduleTest, BranchesAndCountsAreCompared) {
   auto module = Program(kProgram);
   ASSERT_NE(module, nullptr);
-  EXPECT_TRUE(SameSchedule(Of(*module), Of(*module)));
+  EXPECT_TRUE(SameSchedule(Of(*module), Of(*module), "tp"));
   auto other = Program(Replaced("tp.loop(%0, none", "tp.loop(%1, none"));
   ASSERT_NE(other, nullptr);
-  EXPECT_FALSE(SameSchedule(Of(*module), Of(*other)));
+  EXPECT_FALSE(SameSchedule(Of(*module), Of(*other), "tp"));
   EXPECT_EQ(Of(*other)[1].count, "batch + 1");
   const std::string reduce =
       "      %7 = tp.all_reduce(%6) {axis = \"tp\", reduce = \"sum\"} : "
@@ -86,11 +87,28 @@ TEST(ScheduleTest, BranchesAndCountsAreCompared) {
       "f32[batch,16] <R>\n      yield %7\n"));
   ASSERT_NE(swapped, nullptr);
   EXPECT_EQ(CountCalls(Of(*swapped)), CountCalls(Of(*module)));
-  EXPECT_FALSE(SameSchedule(Of(*module), Of(*swapped)));
+  EXPECT_FALSE(SameSchedule(Of(*module), Of(*swapped), "tp"));
   auto hash = HashSchedules({module.get(), module.get()});
   auto other_hash = HashSchedules({module.get(), swapped.get()});
   ASSERT_TRUE(hash.ok() && other_hash.ok());
   EXPECT_NE(*hash, *other_hash);
+}
+
+// Groups of another axis may move other sizes, but not at other places.
+TEST(ScheduleTest, AxesAreComparedEachInItsGroups) {
+  const char* const kHeader =
+      "tpir 1\nmesh @m = [dp: 2, tp: 2]\nrank 0\n"
+      "func @forward(%x: f32[$0,4] <dp: R, tp: R>) -> f32[$0,4] {\n"
+      "  %0 = tp.all_reduce(%x) {axis = \"$1\", reduce = \"sum\"} : f32[$0,4] "
+      "<dp: R, tp: R>\n  return %0\n}\n";
+  auto three = Program(absl::Substitute(kHeader, 3, "tp"));
+  auto two = Program(absl::Substitute(kHeader, 2, "tp"));
+  auto other = Program(absl::Substitute(kHeader, 3, "dp"));
+  ASSERT_TRUE(three && two && other);
+  EXPECT_FALSE(SameSchedule(Of(*three), Of(*two), "tp"));
+  EXPECT_TRUE(SameSchedule(Of(*three), Of(*two), "dp"));
+  EXPECT_FALSE(SameSchedule(Of(*three), Of(*other), "dp"));
+  EXPECT_FALSE(SameSchedule(Of(*three), Of(*other), "tp"));
 }
 
 }  // namespace

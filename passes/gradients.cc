@@ -1,5 +1,7 @@
 #include "passes/gradients.h"
 
+#include "ir/op_def.h"
+
 namespace tp {
 
 llvm::DenseSet<const Value*> ValuesWithGradients(const Function& function) {
@@ -55,11 +57,13 @@ const Value* Origin(const Value* value) {
   return value;
 }
 
+// What happens on other axes in between leaves the terms of this one terms.
 bool IsCopyOn(const Value* value, const std::string& axis) {
   for (value = Origin(value);
-       value->op() != nullptr && value->op()->Is("tp.copy");
+       value->op() != nullptr && HasTrait(*value->op(), kCollective);
        value = Origin(value->op()->operand(0)))
-    if (value->op()->attribute("axis")->as_string() == axis) return true;
+    if (value->op()->attribute("axis")->as_string() == axis)
+      return value->op()->Is("tp.copy");
   return false;
 }
 

@@ -175,6 +175,12 @@ def call(name, slots, attributes):
         held = (local >= 0) & (local < weight.shape[0])
         rows = weight[local.clamp(0, weight.shape[0] - 1)]
         return [rows * held.unsqueeze(-1).to(weight.dtype)]
+    if name == "tp.gather_shard":
+        source, index = slots
+        dim, own = attributes["dim"], index - attributes["offset"]
+        held = (own >= 0) & (own < source.shape[dim])
+        picked = source.gather(dim, own.clamp(0, source.shape[dim] - 1))
+        return [torch.where(held, picked, 0)]
     error = None
     for op in overloads(name):
         arguments = op._schema.arguments

@@ -689,10 +689,11 @@ class RunningStatistics(nn.Module):
 
     def __init__(self):
         super().__init__()
-        self.c1 = nn.Conv1d(6, 10, 3, padding=1)
+        # A bias before such a norm has no gradient but rounding.
+        self.c1 = nn.Conv1d(6, 10, 3, padding=1, bias=False)
         self.b1 = nn.BatchNorm1d(10, momentum=0.3)
         self.i1 = nn.InstanceNorm1d(10, affine=True, track_running_stats=True)
-        self.c2 = nn.Conv1d(10, 7, 1)
+        self.c2 = nn.Conv1d(10, 7, 1, bias=False)
         self.b2 = nn.BatchNorm1d(7)
 
     def forward(self, x):

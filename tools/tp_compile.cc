@@ -43,7 +43,7 @@ constexpr int64_t kMaxRanks = 1024;
 
 constexpr char kUsage[] =
     R"(usage: tp-compile MODEL.pt --inputs A.safetensors [--inputs B.safetensors ...]
-                  [--tp N | --mesh tp=N] -o DIR
+                  [--tp N | --mesh dp=N,tp=M] -o DIR
        tp-compile ENC.pt STEP.pt --entry encode,step --inputs encode=E.safetensors
                   --inputs step=S.safetensors [--cache LINK ...] ... -o DIR
        tp-compile --generate MODEL.generate.json [--tp N] -o DIR
@@ -54,7 +54,8 @@ Splits a TorchScript model over N ranks and writes a package that tp-run runs.
                      symbols, and the package then serves any size
   --arg NAME=VALUE   a scalar argument of the model
   --tp N             one mesh axis "tp" of N ranks (default 2)
-  --mesh tp=N        the same, with the axis named
+  --mesh A=N,B=M     named axes, as tp=4 or dp=2,tp=4; the one called dp splits
+                     the batch
   --dynamic SPEC     names dims that vary: 'input_ids:0=batch,1=seq'
   --static           bakes every size in
   --train            keeps parameters trainable: forward and backward passes of

@@ -80,10 +80,11 @@ void AddValues(const Module& planned, const Function& function,
                std::string& text) {
   ForEachOp(function.body(), [&](const Op& op) {
     if (op.num_results() == 0) return;
-    absl::StrAppend(&text, "  - {op: ", Quoted(op.name()), ", type: ",
-                    Quoted(ToString(op.result()->type())), ", placement: ",
-                    Quoted(SpecText(*op.result(), planned.mesh())),
-                    ", where: ", Quoted(ToString(op.location())), "}\n");
+    absl::StrAppend(
+        &text, "  - {op: ", Quoted(op.name()),
+        ", type: ", Quoted(ToString(op.result()->type())),
+        ", placement: ", Quoted(SpecText(*op.result(), planned.mesh())),
+        ", where: ", Quoted(ToString(op.location())), "}\n");
   });
 }
 

@@ -35,10 +35,19 @@ bool AbstractValue::is_grown_list() const {
 }
 
 std::string AbstractValue::KindName() const {
-  static constexpr const char* kNames[] = {
-      "None",   "unknown", "bool", "int",   "float", "str",
-      "device", "Tensor",  "list", "tuple", "dict",  "object",
-      "number that depends on data"};
+  static constexpr const char* kNames[] = {"None",
+                                           "unknown",
+                                           "bool",
+                                           "int",
+                                           "float",
+                                           "str",
+                                           "device",
+                                           "Tensor",
+                                           "list",
+                                           "tuple",
+                                           "dict",
+                                           "object",
+                                           "number that depends on data"};
   if (is_grown_list()) return "list whose length depends on data";
   return kNames[value_.index()];
 }

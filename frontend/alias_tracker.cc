@@ -208,8 +208,8 @@ absl::StatusOr<Value*> AliasTracker::Apply(const ViewStep& step,
   if (step.op.empty()) return operand;
   std::vector<OperandArg> operands = {operand};
   operands.insert(operands.end(), step.operands.begin(), step.operands.end());
-  TP_ASSIGN_OR_RETURN(Op * op, builder_.Create(step.op, std::move(operands),
-                                               step.attributes));
+  TP_ASSIGN_OR_RETURN(
+      Op * op, builder_.Create(step.op, std::move(operands), step.attributes));
   return op->result();
 }
 

@@ -32,25 +32,26 @@ void BranchLog::OnUndo(std::function<void()> undo) {
 void BranchLog::Touch(const AbstractValue& container) {
   if (!open()) return;
   if (container.is_list()) {
-    undo_.push_back([list = container.as_list(),
-                     saved = *container.as_list()] { *list = saved; });
+    undo_.push_back([list = container.as_list(), saved = *container.as_list()] {
+      *list = saved;
+    });
   } else if (container.is_dict()) {
-    undo_.push_back([dict = container.as_dict(),
-                     saved = *container.as_dict()] { *dict = saved; });
+    undo_.push_back([dict = container.as_dict(), saved = *container.as_dict()] {
+      *dict = saved;
+    });
   } else if (container.is_object()) {
-    undo_.push_back(
-        [object = container.as_object(),
-         saved = container.as_object()->attributes] {
-          object->attributes = saved;
-        });
+    undo_.push_back([object = container.as_object(),
+                     saved = container.as_object()->attributes] {
+      object->attributes = saved;
+    });
   }
   for (BranchTrace* trace : traces_) {
     if (!trace->existing.contains(Identity(container))) continue;
-    const bool known = std::any_of(
-        trace->touched.begin(), trace->touched.end(),
-        [&](const AbstractValue& other) {
-          return Identity(other) == Identity(container);
-        });
+    const bool known =
+        std::any_of(trace->touched.begin(), trace->touched.end(),
+                    [&](const AbstractValue& other) {
+                      return Identity(other) == Identity(container);
+                    });
     if (!known) trace->touched.push_back(container);
   }
 }

@@ -100,10 +100,9 @@ Frozen AlignedTo(const Frozen& like, const Frozen& object) {
   for (size_t i = 0; i < like.names.size(); ++i) {
     auto found =
         std::find(object.names.begin(), object.names.end(), like.names[i]);
-    aligned.items.push_back(
-        found == object.names.end()
-            ? like.items[i]
-            : object.items[found - object.names.begin()]);
+    aligned.items.push_back(found == object.names.end()
+                                ? like.items[i]
+                                : object.items[found - object.names.begin()]);
   }
   return aligned;
 }
@@ -118,9 +117,9 @@ std::optional<TensorType> CommonType(const TensorType& a, const TensorType& b,
         assumptions.Known(a.dims[dim], Relation::kEq, b.dims[dim])
             .value_or(false))
       continue;
-    const int64_t least = std::max<int64_t>(
-        0, std::min(a.dims[dim].LowerBound().value_or(0),
-                    b.dims[dim].LowerBound().value_or(0)));
+    const int64_t least =
+        std::max<int64_t>(0, std::min(a.dims[dim].LowerBound().value_or(0),
+                                      b.dims[dim].LowerBound().value_or(0)));
     const absl::StatusOr<int64_t> hint = assumptions.Hint(b.dims[dim]);
     common.dims[dim] = context.NewDataSize(least, hint.value_or(least));
   }
@@ -157,10 +156,9 @@ absl::StatusOr<Value*> Zeros(const TensorType& type, ImportContext& context) {
     dims.push_back(context.module.assumptions().DependsOnData(size) ? SymExpr(1)
                                                                     : size);
   TP_ASSIGN_OR_RETURN(
-      Op * op,
-      context.builder.Create("aten.zeros", {},
-                             {{"size", Attribute::Ints(dims)},
-                              {"dtype", Attribute(type.dtype)}}));
+      Op * op, context.builder.Create("aten.zeros", {},
+                                      {{"size", Attribute::Ints(dims)},
+                                       {"dtype", Attribute(type.dtype)}}));
   return op->result();
 }
 
@@ -174,9 +172,9 @@ auto BranchMerger::In(int branch, const Make& make) {
 }
 
 AbstractValue BranchMerger::Unknown(const std::string& why) const {
-  return AbstractValue::Unknown(absl::StrCat(
-      ToString(context_.location()), ": after an 'if' that depends on data, ",
-      why));
+  return AbstractValue::Unknown(
+      absl::StrCat(ToString(context_.location()),
+                   ": after an 'if' that depends on data, ", why));
 }
 
 Value* BranchMerger::Result(Value* yes, Value* no, TensorType type) {
@@ -197,10 +195,11 @@ absl::StatusOr<Value*> BranchMerger::MergeContents(Value* yes, Value* no) {
   std::optional<TensorType> type =
       CommonType(yes->type(), no->type(), context_);
   if (!type)
-    return context_.Unsupported(absl::StrCat(
-        "a tensor is ", ToString(yes->type()), " in one branch of an 'if' "
-        "that depends on data and ",
-        ToString(no->type()), " in the other"));
+    return context_.Unsupported(
+        absl::StrCat("a tensor is ", ToString(yes->type()),
+                     " in one branch of an 'if' "
+                     "that depends on data and ",
+                     ToString(no->type()), " in the other"));
   return Result(yes, no, *std::move(type));
 }
 
@@ -259,8 +258,9 @@ absl::StatusOr<AbstractValue> BranchMerger::Merge(const Frozen& yes,
     return AbstractValue::MakeTuple(std::move(items));
   }
   const bool dicts = yes.value.is_dict() && no.value.is_dict();
-  const bool objects = yes.value.is_object() && no.value.is_object() &&
-                       yes.value.as_object()->type == no.value.as_object()->type;
+  const bool objects =
+      yes.value.is_object() && no.value.is_object() &&
+      yes.value.as_object()->type == no.value.as_object()->type;
   if (dicts || objects) {
     AbstractValue container;
     if (dicts) {
@@ -273,10 +273,9 @@ absl::StatusOr<AbstractValue> BranchMerger::Merge(const Frozen& yes,
     TP_RETURN_IF_ERROR(MergeInto(container, yes, no));
     return container;
   }
-  return Unknown(absl::StrCat("a value is a ", yes.value.KindName(), " (",
-                              yes.value.ToString(), ") or a ",
-                              no.value.KindName(), " (", no.value.ToString(),
-                              ")"));
+  return Unknown(absl::StrCat(
+      "a value is a ", yes.value.KindName(), " (", yes.value.ToString(),
+      ") or a ", no.value.KindName(), " (", no.value.ToString(), ")"));
 }
 
 absl::StatusOr<AbstractValue> BranchMerger::MergeNumbers(const Frozen& yes,
@@ -288,9 +287,8 @@ absl::StatusOr<AbstractValue> BranchMerger::MergeNumbers(const Frozen& yes,
   TP_ASSIGN_OR_RETURN(Value * a, In(0, [&] {
                         return NumberValue(yes.value, context_, dtype);
                       }));
-  TP_ASSIGN_OR_RETURN(Value * b, In(1, [&] {
-                        return NumberValue(no.value, context_, dtype);
-                      }));
+  TP_ASSIGN_OR_RETURN(
+      Value * b, In(1, [&] { return NumberValue(no.value, context_, dtype); }));
   return AbstractValue(RuntimeNumber{Result(a, b, TensorType{dtype, {}})});
 }
 
@@ -346,12 +344,10 @@ absl::StatusOr<std::shared_ptr<ListValue>> BranchMerger::MergeGrown(
         "a list has other lengths in the branches of an 'if' that depends on "
         "data; that is supported where all elements are alike, tensors of one "
         "type or numbers of one kind");
-  TP_ASSIGN_OR_RETURN(Value * x, In(0, [&] {
-                        return StackElements(a, *of_a, context_);
-                      }));
-  TP_ASSIGN_OR_RETURN(Value * y, In(1, [&] {
-                        return StackElements(b, *of_b, context_);
-                      }));
+  TP_ASSIGN_OR_RETURN(Value * x,
+                      In(0, [&] { return StackElements(a, *of_a, context_); }));
+  TP_ASSIGN_OR_RETURN(Value * y,
+                      In(1, [&] { return StackElements(b, *of_b, context_); }));
   TP_ASSIGN_OR_RETURN(Value * content, MergeContents(x, y));
   auto merged = std::make_shared<ListValue>();
   merged->grown = context_.aliases.NewTensor(content);

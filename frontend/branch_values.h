@@ -19,10 +19,10 @@ struct Frozen {
   AbstractValue value;
   // Of a tensor, a number that depends on data, a list of unknown length.
   Value* content = nullptr;
-  std::string unreadable;     // why a tensor has no content
+  std::string unreadable;           // why a tensor has no content
   std::vector<AbstractValue> keys;  // of a dict
   std::vector<std::string> names;   // of an object
-  std::vector<Frozen> items;  // of containers
+  std::vector<Frozen> items;        // of containers
 };
 
 // Reads the value here; ops that this takes are made where the builder is.
@@ -70,8 +70,7 @@ class BranchMerger {
                                              const Frozen& no);
   absl::StatusOr<AbstractValue> MergeTensors(const Frozen& yes,
                                              const Frozen& no);
-  absl::StatusOr<AbstractValue> MergeLists(const Frozen& yes,
-                                           const Frozen& no);
+  absl::StatusOr<AbstractValue> MergeLists(const Frozen& yes, const Frozen& no);
   absl::StatusOr<std::vector<AbstractValue>> MergeItems(const Frozen& yes,
                                                         const Frozen& no);
   absl::StatusOr<std::shared_ptr<ListValue>> MergeGrown(const Frozen& yes,

@@ -99,13 +99,12 @@ Results Construct(llvm::StringRef op, llvm::ArrayRef<AbstractValue> arguments,
 // Ops that change a list. The result is the list, where there is one.
 Results ChangeList(llvm::StringRef op, llvm::ArrayRef<AbstractValue> arguments,
                    ImportContext& context) {
-  const bool changes =
-      llvm::StringSwitch<bool>(op)
-          .Cases("aten::append", "aten::extend", "aten::add_", "aten::insert",
-                 "aten::_set_item", true)
-          .Cases("aten::pop", "aten::Delete", "aten::clear", "aten::reverse",
-                 true)
-          .Default(false);
+  const bool changes = llvm::StringSwitch<bool>(op)
+                           .Cases("aten::append", "aten::extend", "aten::add_",
+                                  "aten::insert", "aten::_set_item", true)
+                           .Cases("aten::pop", "aten::Delete", "aten::clear",
+                                  "aten::reverse", true)
+                           .Default(false);
   if (!changes) return std::nullopt;
   context.branches.Touch(arguments[0]);
   Values& items = arguments[0].as_list()->items;

@@ -263,13 +263,13 @@ absl::StatusOr<Values> GraphInterpreter::RunLoopAtRunTime(const jit::Node& node,
     if (!known) {
       TP_ASSIGN_OR_RETURN(limit, NumberValue(state.limit, context_));
     } else if (*known < std::numeric_limits<int64_t>::max() || !round.again) {
-      TP_ASSIGN_OR_RETURN(
-          limit, NumberValue(SymExpr(*known - state.done), context_));
+      TP_ASSIGN_OR_RETURN(limit,
+                          NumberValue(SymExpr(*known - state.done), context_));
     }
     Value* condition = nullptr;
     if (round.again != nullptr) {
-      TP_ASSIGN_OR_RETURN(
-          condition, NumberValue(state.condition, context_, DType::kBool));
+      TP_ASSIGN_OR_RETURN(condition,
+                          NumberValue(state.condition, context_, DType::kBool));
     }
     op->AddOperand(limit);
     op->AddOperand(condition);
@@ -305,9 +305,8 @@ absl::Status GraphInterpreter::RunRound(const jit::Node& node, Frame& frame,
     context_.aliases.Taint(storage, where);
   Values inside, contents;
   for (size_t i = 0; i < round.before.size(); ++i) {
-    TP_ASSIGN_OR_RETURN(
-        AbstractValue value,
-        round.trial.Enter(absl::StrCat(i), round.before[i]));
+    TP_ASSIGN_OR_RETURN(AbstractValue value,
+                        round.trial.Enter(absl::StrCat(i), round.before[i]));
     inside.push_back(std::move(value));
   }
   for (size_t i = 0; i < plan.containers.size(); ++i) {
@@ -349,13 +348,12 @@ absl::Status GraphInterpreter::RunRound(const jit::Node& node, Frame& frame,
     TP_RETURN_IF_ERROR(round.trial.Leave(absl::StrCat(i), round.before[i],
                                          round.end.outputs[i + 1]));
   for (size_t i = 0; i < plan.containers.size(); ++i) {
-    TP_ASSIGN_OR_RETURN(
-        Frozen after, TouchedIn(round.end, plan.containers[i], context_));
+    TP_ASSIGN_OR_RETURN(Frozen after,
+                        TouchedIn(round.end, plan.containers[i], context_));
     // Its own identity is no sign that it is the same.
     Frozen before = round.containers[i];
     before.value = Rebuilt(before, {});
-    if (round.containers[i].value.is_grown_list())
-      before = round.containers[i];
+    if (round.containers[i].value.is_grown_list()) before = round.containers[i];
     after = AlignedTo(before, after);
     TP_RETURN_IF_ERROR(round.trial.Leave(ContainerPath(i), before, after));
   }
@@ -387,15 +385,14 @@ absl::StatusOr<Values> GraphInterpreter::FinishLoop(LoopRound& round,
     context_.aliases.Taint(storage, where);
   Values outputs;
   for (size_t i = 0; i < round.before.size(); ++i) {
-    TP_ASSIGN_OR_RETURN(
-        AbstractValue output,
-        round.trial.After(absl::StrCat(i), round.before[i],
-                          round.end.outputs[i + 1]));
+    TP_ASSIGN_OR_RETURN(AbstractValue output,
+                        round.trial.After(absl::StrCat(i), round.before[i],
+                                          round.end.outputs[i + 1]));
     outputs.push_back(std::move(output));
   }
   for (size_t i = 0; i < plan.containers.size(); ++i) {
-    TP_ASSIGN_OR_RETURN(
-        Frozen after, TouchedIn(round.end, plan.containers[i], context_));
+    TP_ASSIGN_OR_RETURN(Frozen after,
+                        TouchedIn(round.end, plan.containers[i], context_));
     after = AlignedTo(round.containers[i], after);
     TP_ASSIGN_OR_RETURN(
         AbstractValue content,

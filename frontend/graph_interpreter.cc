@@ -80,8 +80,8 @@ bool NeedsRuntime(llvm::StringRef op, const Values& arguments,
           .Default(std::nullopt);
   if (relation && arguments.size() == 2 && arguments[0].is_int() &&
       arguments[1].is_int())
-    return !context.module.assumptions().Known(
-        arguments[0].as_int(), *relation, arguments[1].as_int());
+    return !context.module.assumptions().Known(arguments[0].as_int(), *relation,
+                                               arguments[1].as_int());
   const bool symbolic =
       llvm::StringSwitch<bool>(op)
           .Cases("aten::add", "aten::sub", "aten::mul", "aten::floordiv",
@@ -329,10 +329,9 @@ absl::StatusOr<Values> GraphInterpreter::RunIf(const jit::Node& node,
                                                Frame& frame) {
   const AbstractValue condition = Arguments(node.inputs(), frame)[0];
   if (condition.is_runtime_number()) {
-    TP_ASSIGN_OR_RETURN(
-        std::optional<AbstractValue> truth,
-        EvaluateRuntimeNumberOp("aten::Bool", {condition}, ScalarKind::kBool,
-                                context_));
+    TP_ASSIGN_OR_RETURN(std::optional<AbstractValue> truth,
+                        EvaluateRuntimeNumberOp("aten::Bool", {condition},
+                                                ScalarKind::kBool, context_));
     return RunIfAtRunTime(node, frame, truth->as_runtime_number());
   }
   TP_ASSIGN_OR_RETURN(bool taken, IsTrue(condition));

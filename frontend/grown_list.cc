@@ -15,9 +15,8 @@ using Results = absl::StatusOr<std::optional<Values>>;
 absl::StatusOr<Value*> Make(const char* name, std::vector<OperandArg> operands,
                             ImportContext& context,
                             std::vector<NamedAttribute> attributes = {}) {
-  TP_ASSIGN_OR_RETURN(Op * op,
-                      context.builder.Create(name, std::move(operands),
-                                             std::move(attributes)));
+  TP_ASSIGN_OR_RETURN(Op * op, context.builder.Create(name, std::move(operands),
+                                                      std::move(attributes)));
   return op->result();
 }
 
@@ -51,14 +50,13 @@ Results Append(const AbstractValue& list, const AbstractValue& element,
   std::optional<ElementType> given = ElementTypeOf(element);
   if (!given || !(*given == expected))
     return context.Unsupported(absl::StrCat(
-        "appends a ",
-        given ? ToString(given->type) : element.KindName(),
+        "appends a ", given ? ToString(given->type) : element.KindName(),
         " to a list whose length depends on data and whose elements are ",
         ToString(expected.type), "; they would have to be alike"));
   TP_ASSIGN_OR_RETURN(Value * all, context.aliases.Read(before.grown));
   TP_ASSIGN_OR_RETURN(Value * last, ContentOf(element, context));
-  TP_ASSIGN_OR_RETURN(last, Make("aten.unsqueeze", {last}, context,
-                                 {{"dim", int64_t{0}}}));
+  TP_ASSIGN_OR_RETURN(
+      last, Make("aten.unsqueeze", {last}, context, {{"dim", int64_t{0}}}));
   TP_ASSIGN_OR_RETURN(
       Value * longer,
       Make("aten.cat", {std::vector<Value*>{all, last}}, context));
@@ -86,8 +84,8 @@ Results GetItem(const ListValue& list, const AbstractValue& index,
   if (!index.is_int() && !index.is_runtime_number())
     return context.Invalid("an index that is no integer");
   TP_ASSIGN_OR_RETURN(Value * at, WrappedIndex(index, length, context));
-  TP_ASSIGN_OR_RETURN(element, Make("aten.index_select", {all, at}, context,
-                                    {{"dim", 0}}));
+  TP_ASSIGN_OR_RETURN(
+      element, Make("aten.index_select", {all, at}, context, {{"dim", 0}}));
   TP_ASSIGN_OR_RETURN(
       element, Make("aten.squeeze.dim", {element}, context, {{"dim", 0}}));
   return Values{ElementOf(element, list, context)};
@@ -135,11 +133,10 @@ Results Slice(const ListValue& list, llvm::ArrayRef<AbstractValue> bounds,
            .value_or(false))
     return context.Unsupported(
         "a slice of a list whose length depends on data that may be empty");
-  TP_ASSIGN_OR_RETURN(Value * part,
-                      Make("aten.slice.Tensor", {all}, context,
-                           {{"dim", 0},
-                            {"start", positions[0]},
-                            {"end", positions[1]}}));
+  TP_ASSIGN_OR_RETURN(
+      Value * part,
+      Make("aten.slice.Tensor", {all}, context,
+           {{"dim", 0}, {"start", positions[0]}, {"end", positions[1]}}));
   return Values{GrownOf(part, list, context)};
 }
 
@@ -156,14 +153,14 @@ Results JoinElements(llvm::StringRef op, const ListValue& list,
   if (*at < 0) *at += ndim;
   Value* joined = all;
   if (*at > 0) {
-    TP_ASSIGN_OR_RETURN(joined, Make("aten.movedim.int", {all}, context,
-                                     {{"source", int64_t{0}},
-                                      {"destination", *at}}));
+    TP_ASSIGN_OR_RETURN(joined,
+                        Make("aten.movedim.int", {all}, context,
+                             {{"source", int64_t{0}}, {"destination", *at}}));
   }
   if (!stacks) {
-    TP_ASSIGN_OR_RETURN(
-        joined, Make("aten.flatten.using_ints", {joined}, context,
-                     {{"start_dim", *at}, {"end_dim", *at + 1}}));
+    TP_ASSIGN_OR_RETURN(joined,
+                        Make("aten.flatten.using_ints", {joined}, context,
+                             {{"start_dim", *at}, {"end_dim", *at + 1}}));
   }
   return Values{context.aliases.NewTensor(joined)};
 }
@@ -182,9 +179,8 @@ absl::StatusOr<Value*> WrappedIndex(const AbstractValue& index,
                                     ImportContext& context) {
   TP_ASSIGN_OR_RETURN(Value * at, NumberValue(index, context, DType::kI64));
   TP_ASSIGN_OR_RETURN(Value * length, NumberValue(size, context));
-  TP_ASSIGN_OR_RETURN(
-      Value * negative,
-      Make("aten.lt.Scalar", {at}, context, {{"other", int64_t{0}}}));
+  TP_ASSIGN_OR_RETURN(Value * negative, Make("aten.lt.Scalar", {at}, context,
+                                             {{"other", int64_t{0}}}));
   TP_ASSIGN_OR_RETURN(Value * shift,
                       Make("aten.mul.Tensor", {negative, length}, context));
   TP_ASSIGN_OR_RETURN(at, Make("aten.add.Tensor", {at, shift}, context));
@@ -283,7 +279,8 @@ absl::StatusOr<std::optional<std::vector<AbstractValue>>> EvaluateGrownListOp(
       !arguments[0].is_grown_list())
     return std::nullopt;
   return context.Unsupported(absl::StrCat(
-      op.str(), " of a list whose length depends on data is not supported; "
+      op.str(),
+      " of a list whose length depends on data is not supported; "
       "such a list can be appended to, indexed, stacked and concatenated"));
 }
 

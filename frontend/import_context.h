@@ -48,8 +48,8 @@ struct ImportContext {
   BranchLog branches;
   AliasTracker aliases;
   int num_data_sizes = 0;  // symbols of sizes that depend on data
-  bool train = false;  // dropout stays
-  bool strict = false;  // ops without a row are errors
+  bool train = false;      // dropout stays
+  bool strict = false;     // ops without a row are errors
   std::vector<SymbolValues> example_sizes;  // see ImportedModel
   std::vector<std::string> notes;
   std::map<std::string, Location> missing;

@@ -143,11 +143,10 @@ absl::StatusOr<AbstractValue> LoopTrial::Enter(const std::string& path,
   carried.argument = body_.AddArgument(slot.type);
   AbstractValue inside = RuntimeNumber{carried.argument};
   if (slot.kind != LoopSlot::Kind::kNumber) {
-    carried.tensor =
-        before.value.is_tensor()
-            ? context_.aliases.NewMaybeAlias(before.value.as_tensor(),
-                                             carried.argument)
-            : context_.aliases.NewTensor(carried.argument);
+    carried.tensor = before.value.is_tensor()
+                         ? context_.aliases.NewMaybeAlias(
+                               before.value.as_tensor(), carried.argument)
+                         : context_.aliases.NewTensor(carried.argument);
     for (const auto& [joined, tensor] : plan_.joins)
       if (joined == path) context_.aliases.Join(carried.tensor, tensor);
     carried.version = carried.tensor->node->storage->version;
@@ -171,8 +170,7 @@ absl::StatusOr<AbstractValue> LoopTrial::Enter(const std::string& path,
 absl::Status LoopTrial::Leave(const std::string& path, const Frozen& before,
                               const Frozen& after) {
   auto found = plan_.slots.find(path);
-  if (found != plan_.slots.end())
-    return LeaveSlot(path, found->second, after);
+  if (found != plan_.slots.end()) return LeaveSlot(path, found->second, after);
   if (plan_.HasBelow(path)) {
     auto shape = plan_.shapes.find(path);
     const Frozen& like = shape == plan_.shapes.end() ? before : shape->second;
@@ -193,9 +191,9 @@ absl::Status LoopTrial::Leave(const std::string& path, const Frozen& before,
 void LoopTrial::AddUnknown(const std::string& path, const std::string& why) {
   LoopSlot slot;
   slot.kind = LoopSlot::Kind::kUnknown;
-  slot.reason = absl::StrCat(ToString(context_.location()),
-                             ": a variable of a loop that depends on data ",
-                             why);
+  slot.reason =
+      absl::StrCat(ToString(context_.location()),
+                   ": a variable of a loop that depends on data ", why);
   for (auto it = plan_.slots.begin(); it != plan_.slots.end();)
     it = absl::StartsWith(it->first, path + ".") ? plan_.slots.erase(it)
                                                  : std::next(it);
@@ -220,11 +218,9 @@ void LoopTrial::FitDims(LoopSlot& slot, const TensorType& given) {
           assumptions.Known(size, Relation::kEq, given.dims[dim])
               .value_or(false))
         continue;
-      const int64_t bound =
-          std::max<int64_t>(0, size.LowerBound().value_or(0));
+      const int64_t bound = std::max<int64_t>(0, size.LowerBound().value_or(0));
       const absl::StatusOr<int64_t> hint = assumptions.Hint(size);
-      size = context_.NewDataSize(std::min(bound, least),
-                                  hint.value_or(bound));
+      size = context_.NewDataSize(std::min(bound, least), hint.value_or(bound));
       slot.fresh[dim] = true;
     }
     changed_ = true;
@@ -240,8 +236,8 @@ void LoopTrial::NoteJoin(const std::string& path, const Frozen& after) {
   bool written = false;
   for (const Carried& carried : carried_) {
     if (carried.tensor == nullptr) continue;
-    written = written ||
-              carried.tensor->node->storage->version != carried.version;
+    written =
+        written || carried.tensor->node->storage->version != carried.version;
   }
   if (!written) return;
   for (const auto& [joined, other] : plan_.joins)
@@ -269,10 +265,10 @@ absl::Status LoopTrial::LeaveSlot(const std::string& path, LoopSlot& slot,
                         ? after.value.is_tensor()
                         : after.value.is_list();
   if (!fits && !after.value.is_unset()) {
-    AddUnknown(path, after.value.is_unknown()
-                         ? absl::StrCat("is not known (",
-                                        after.value.reason(), ")")
-                         : absl::StrCat("becomes a ", after.value.KindName()));
+    AddUnknown(path,
+               after.value.is_unknown()
+                   ? absl::StrCat("is not known (", after.value.reason(), ")")
+                   : absl::StrCat("becomes a ", after.value.KindName()));
     return absl::OkStatus();
   }
   if (slot.kind == LoopSlot::Kind::kNumber && IsNumber(after) &&
@@ -368,12 +364,12 @@ absl::Status LoopTrial::AddSlot(const std::string& path, const Frozen& before,
     AddTensorSlot(path, std::move(slot), type, grown);
     return absl::OkStatus();
   }
-  AddUnknown(path, after.value.is_unknown()
-                       ? absl::StrCat("is not known (", after.value.reason(),
-                                      ")")
-                       : absl::StrCat("is a ", before.value.KindName(),
-                                      " before and a ", after.value.KindName(),
-                                      " after a round"));
+  AddUnknown(
+      path,
+      after.value.is_unknown()
+          ? absl::StrCat("is not known (", after.value.reason(), ")")
+          : absl::StrCat("is a ", before.value.KindName(), " before and a ",
+                         after.value.KindName(), " after a round"));
   return absl::OkStatus();
 }
 

@@ -79,9 +79,9 @@ absl::StatusOr<AbstractValue> NumberTensor(
   else if (!has_dims)
     dtype = scalar;
   if (dtype != value->type().dtype) {
-    TP_ASSIGN_OR_RETURN(Op * cast, context.builder.Create(
-                                       "aten.to.dtype", {value},
-                                       {{"dtype", Attribute(dtype)}}));
+    TP_ASSIGN_OR_RETURN(Op * cast,
+                        context.builder.Create("aten.to.dtype", {value},
+                                               {{"dtype", Attribute(dtype)}}));
     value = cast->result();
   }
   return context.aliases.NewTensor(value);
@@ -107,11 +107,11 @@ absl::StatusOr<AbstractValue> Select(const TensorRef& self,
   TensorRef rows = context.aliases.NewView(
       self, ViewStep{part->name(), part->attributes(), {position}},
       part->result());
-  TP_ASSIGN_OR_RETURN(Op * row, context.builder.Create("aten.squeeze.dim",
-                                                       {part->result()},
-                                                       {{"dim", *at}}));
-  return context.aliases.NewView(
-      rows, ViewStep{row->name(), row->attributes()}, row->result());
+  TP_ASSIGN_OR_RETURN(
+      Op * row, context.builder.Create("aten.squeeze.dim", {part->result()},
+                                       {{"dim", *at}}));
+  return context.aliases.NewView(rows, ViewStep{row->name(), row->attributes()},
+                                 row->result());
 }
 
 }  // namespace
@@ -128,10 +128,9 @@ absl::StatusOr<std::optional<TensorCall>> WithTensorNumbers(
     const c10::FunctionSchema& schema, llvm::ArrayRef<AbstractValue> arguments,
     ImportContext& context) {
   // Those in lists are sizes.
-  const bool any =
-      llvm::any_of(arguments, [](const AbstractValue& argument) {
-        return argument.is_runtime_number();
-      });
+  const bool any = llvm::any_of(arguments, [](const AbstractValue& argument) {
+    return argument.is_runtime_number();
+  });
   if (!any || schema.arguments().size() != arguments.size())
     return std::nullopt;
   const auto overloads = torch::jit::getAllOperatorsFor(
@@ -164,9 +163,9 @@ absl::StatusOr<std::optional<std::vector<AbstractValue>>> ImportByNumber(
   const std::string& name = schema.name();
   if (name == "aten::select" && arguments.size() == 3 &&
       arguments[0].is_tensor() && arguments[2].is_runtime_number()) {
-    TP_ASSIGN_OR_RETURN(AbstractValue part,
-                        Select(arguments[0].as_tensor(), arguments[1],
-                               arguments[2], context));
+    TP_ASSIGN_OR_RETURN(
+        AbstractValue part,
+        Select(arguments[0].as_tensor(), arguments[1], arguments[2], context));
     return Values{part};
   }
   const AbstractValue* fill = FindArgument(schema, arguments, "fill_value");
@@ -185,17 +184,16 @@ absl::StatusOr<std::optional<std::vector<AbstractValue>>> ImportByNumber(
                                       : AbstractValue(SymExpr(0));
   }
   TP_ASSIGN_OR_RETURN(OpCall call, MakeOpCall(schema, zeros, context));
-  TP_ASSIGN_OR_RETURN(Op * zero,
-                      context.builder.Create(call.name, call.operands,
-                                             call.attributes));
+  TP_ASSIGN_OR_RETURN(
+      Op * zero,
+      context.builder.Create(call.name, call.operands, call.attributes));
   const TensorType type = zero->result()->type();
   TP_ASSIGN_OR_RETURN(Op * cast,
                       context.builder.Create("aten.to.dtype", {value},
                                              {{"dtype", type.dtype}}));
-  TP_ASSIGN_OR_RETURN(
-      Op * filled,
-      context.builder.Create("aten.fill.Tensor",
-                             {zero->result(), cast->result()}));
+  TP_ASSIGN_OR_RETURN(Op * filled,
+                      context.builder.Create("aten.fill.Tensor",
+                                             {zero->result(), cast->result()}));
   return Values{context.aliases.NewTensor(filled->result())};
 }
 

@@ -12,9 +12,8 @@ using Result = absl::StatusOr<std::optional<AbstractValue>>;
 absl::StatusOr<Value*> Make(const char* name, std::vector<OperandArg> operands,
                             ImportContext& context,
                             std::vector<NamedAttribute> attributes = {}) {
-  TP_ASSIGN_OR_RETURN(Op * op,
-                      context.builder.Create(name, std::move(operands),
-                                             std::move(attributes)));
+  TP_ASSIGN_OR_RETURN(Op * op, context.builder.Create(name, std::move(operands),
+                                                      std::move(attributes)));
   return op->result();
 }
 
@@ -123,12 +122,11 @@ Result BinaryNumber(llvm::StringRef op, const AbstractValue& a,
     dtype = DType::kF64;
   const bool bools =
       NumberDType(a) == DType::kBool && NumberDType(b) == DType::kBool;
-  const bool bits = op == "aten::__and__" || op == "aten::__or__" ||
-                    op == "aten::__xor__";
+  const bool bits =
+      op == "aten::__and__" || op == "aten::__or__" || op == "aten::__xor__";
   if (bools && bits) dtype = DType::kBool;
-  const bool always_float =
-      op == "aten::div" || op == "aten::atan2" ||
-      (op == "aten::pow" && result != ScalarKind::kInt);
+  const bool always_float = op == "aten::div" || op == "aten::atan2" ||
+                            (op == "aten::pow" && result != ScalarKind::kInt);
   if (always_float) dtype = DType::kF64;
   TP_ASSIGN_OR_RETURN(Value * x, NumberValue(a, context, dtype));
   TP_ASSIGN_OR_RETURN(Value * y, NumberValue(b, context, dtype));
@@ -185,8 +183,8 @@ absl::StatusOr<Value*> NumberValue(const AbstractValue& number,
                                    ImportContext& context,
                                    std::optional<DType> dtype) {
   if (number.is_runtime_number())
-    return Cast(number.as_runtime_number(),
-                dtype.value_or(NumberDType(number)), context);
+    return Cast(number.as_runtime_number(), dtype.value_or(NumberDType(number)),
+                context);
   if (!number.is_number())
     return context.Invalid("a number was expected, got " + number.KindName());
   const DType own = NumberDType(number);
@@ -209,7 +207,7 @@ absl::StatusOr<AbstractValue> ReadRuntimeNumber(Value* tensor,
   }
   const DType dtype = tensor->type().dtype;
   TP_ASSIGN_OR_RETURN(tensor, Cast(tensor,
-                                   dtype == DType::kBool ? DType::kBool
+                                   dtype == DType::kBool    ? DType::kBool
                                    : IsFloatingPoint(dtype) ? DType::kF64
                                                             : DType::kI64,
                                    context));

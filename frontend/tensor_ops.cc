@@ -143,8 +143,7 @@ absl::StatusOr<AbstractValue> TensorOf(const AbstractValue& data,
   if (data.is_runtime_number()) {
     Value* value = data.as_runtime_number();
     const DType own = value->type().dtype;
-    const DType wanted =
-        dtype.value_or(own == DType::kF64 ? DType::kF32 : own);
+    const DType wanted = dtype.value_or(own == DType::kF64 ? DType::kF32 : own);
     if (own != wanted) {
       TP_ASSIGN_OR_RETURN(
           Op * cast, context.builder.Create("aten.to.dtype", {value},
@@ -188,8 +187,7 @@ MaybeResults ImportConstruction(const c10::FunctionSchema& schema,
         arguments[0].is_float() ? std::optional(DType::kF64) : std::nullopt,
         context)};
   if (name == "prim::NumToTensor" && arguments[0].is_runtime_number())
-    return Values{
-        context.aliases.NewTensor(arguments[0].as_runtime_number())};
+    return Values{context.aliases.NewTensor(arguments[0].as_runtime_number())};
   const bool makes = name == "aten::tensor" || name == "aten::as_tensor" ||
                      name == "aten::scalar_tensor";
   if (!makes) return std::nullopt;

@@ -28,8 +28,7 @@ class Builder {
   const Location& location() const { return location_; }
 
   // Makes an op; its result types come from the op table.
-  absl::StatusOr<Op*> Create(std::string name,
-                             std::vector<OperandArg> operands,
+  absl::StatusOr<Op*> Create(std::string name, std::vector<OperandArg> operands,
                              std::vector<NamedAttribute> attributes = {});
   // As above with given result types.
   Op* CreateTyped(std::string name, std::vector<OperandArg> operands,

@@ -40,10 +40,10 @@ using LocalizeFn = absl::StatusOr<Value*> (*)(Op& op, const LocalizeContext&,
 
 enum OpTrait : uint32_t {
   kNoTraits = 0,
-  kView = 1 << 0,    // the result aliases operand 0
-  kRandom = 1 << 1,  // results depend on a random stream
+  kView = 1 << 0,        // the result aliases operand 0
+  kRandom = 1 << 1,      // results depend on a random stream
   kCollective = 1 << 2,  // a step of a reshard (tp.slice included)
-  kDecompose = 1 << 3,  // canonicalize rewrites it; never planned
+  kDecompose = 1 << 3,   // canonicalize rewrites it; never planned
   kRegions = 1 << 5,     // tp.if and tp.loop: control flow over regions
   kBoundary = 1 << 4,    // passes values on as they lie (passes/differentiate)
 };

@@ -23,8 +23,7 @@ void UseCounts::Add(const Op& op, int delta) {
     if (operand != nullptr) uses_[operand] += delta;
   for (const NamedAttribute& attribute : op.attributes())
     Add(attribute.value, delta);
-  for (const std::unique_ptr<Block>& region : op.regions())
-    Add(*region, delta);
+  for (const std::unique_ptr<Block>& region : op.regions()) Add(*region, delta);
 }
 
 void UseCounts::Add(const Block& block, int delta) {

@@ -140,8 +140,8 @@ int Sweep(Block& block, UseCounts& uses) {
   for (auto it = block.ops().end(); it != block.ops().begin();) {
     --it;
     Op& op = **it;
-    bool used = HasEffects(op) ||
-                (op.num_results() == 0 && op.regions().empty());
+    bool used =
+        HasEffects(op) || (op.num_results() == 0 && op.regions().empty());
     for (int i = 0; i < op.num_results() && !used; ++i)
       used = uses.IsUsed(*op.result(i));
     if (used) {

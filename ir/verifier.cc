@@ -449,8 +449,7 @@ class Verifier {
     const int first = conditional ? 1 : 0;
     if (static_cast<int>(body.results().size()) != carried + first ||
         (conditional && !IsScalar(body.results()[0], DType::kBool)))
-      return Error("its region yields ",
-                   conditional ? "a bool[] and " : "",
+      return Error("its region yields ", conditional ? "a bool[] and " : "",
                    "the carried values");
     for (int i = 0; i < carried; ++i) {
       const TensorType& inside = body.arguments()[i + 1]->type();

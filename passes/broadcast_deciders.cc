@@ -42,8 +42,8 @@ void BroadcastIn(Module& module, Block& block) {
     const int deciders = op.Is("tp.loop") ? 2 : 1;
     for (int i = 0; i < deciders; ++i)
       if (op.operand(i) != nullptr)
-        op.set_operand(i, Broadcast(op.operand(i), module, block, it,
-                                    op.location()));
+        op.set_operand(
+            i, Broadcast(op.operand(i), module, block, it, op.location()));
     if (!op.Is("tp.loop") || op.operand(1) == nullptr) continue;
     Block& body = *op.regions()[0];
     body.results()[0] = Broadcast(body.results()[0], module, body,

@@ -42,9 +42,10 @@ bool IsIdentity(const Op& op, bool train) {
       op.num_results() != 1)
     return false;
   static constexpr llvm::StringLiteral kNames[] = {
-      "aten.contiguous", "aten.detach", "aten.alias",   "aten.clone",
-      "aten.to",         "aten.type_as", "aten.expand", "aten.expand_as",
-      "aten.broadcast_to", "aten.reshape", "aten.view", "aten.flatten",
+      "aten.contiguous", "aten.detach",       "aten.alias",
+      "aten.clone",      "aten.to",           "aten.type_as",
+      "aten.expand",     "aten.expand_as",    "aten.broadcast_to",
+      "aten.reshape",    "aten.view",         "aten.flatten",
       "aten.unflatten",  "aten._unsafe_view", "aten.lift_fresh",
       "aten.view_as",    "aten.reshape_as"};
   if (op.Is("aten.view.dtype")) return false;
@@ -116,8 +117,7 @@ class Canonicalizer {
 
   absl::StatusOr<Replacement> AddBias(Builder& builder, const char* product,
                                       Value* x, Value* weight, Value* bias) {
-    TP_ASSIGN_OR_RETURN(Op * multiplied,
-                        builder.Create(product, {x, weight}));
+    TP_ASSIGN_OR_RETURN(Op * multiplied, builder.Create(product, {x, weight}));
     TP_ASSIGN_OR_RETURN(
         Op * added,
         builder.Create("aten.add.Tensor", {multiplied->result(), bias}));
@@ -126,14 +126,13 @@ class Canonicalizer {
 
   absl::StatusOr<Replacement> ToReshape(Builder& builder, const Op& op) {
     const TensorType& type = op.result()->type();
-    Op* reshaped = builder.CreateTyped("aten.reshape", {op.operand(0)},
-                                       {{"shape", Attribute::Ints(type.dims)}},
-                                       {type});
+    Op* reshaped =
+        builder.CreateTyped("aten.reshape", {op.operand(0)},
+                            {{"shape", Attribute::Ints(type.dims)}}, {type});
     return Replacement{reshaped->result()};
   }
 
-  absl::StatusOr<Replacement> ToSplitWithSizes(Builder& builder,
-                                               const Op& op) {
+  absl::StatusOr<Replacement> ToSplitWithSizes(Builder& builder, const Op& op) {
     int64_t dim = op.IntOr("dim", 0);
     if (dim < 0) dim += op.operand(0)->type().ndim();
     llvm::SmallVector<SymExpr, 4> sizes;

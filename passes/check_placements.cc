@@ -115,8 +115,8 @@ absl::Status CheckWhole(const Value& value, int axis, const std::string& what) {
 absl::Status CheckRegions(const Op& op, const Module& module, int axis) {
   for (const auto& region : op.regions()) {
     for (const auto& argument : region->arguments())
-      TP_RETURN_IF_ERROR(
-          CheckWhole(*argument, axis, "what a region of " + op.name() + " takes"));
+      TP_RETURN_IF_ERROR(CheckWhole(
+          *argument, axis, "what a region of " + op.name() + " takes"));
     for (const Value* result : region->results())
       TP_RETURN_IF_ERROR(CheckWhole(
           *result, axis, "what a region of " + op.name() + " yields"));
@@ -129,13 +129,11 @@ absl::Status CheckRegions(const Op& op, const Module& module, int axis) {
   return absl::OkStatus();
 }
 
-absl::Status CheckBlock(
-    const Block& block, const Module& module, int axis,
-    const PassContext& context,
-    const llvm::DenseSet<const Value*>& has_gradient) {
+absl::Status CheckBlock(const Block& block, const Module& module, int axis,
+                        const PassContext& context,
+                        const llvm::DenseSet<const Value*>& has_gradient) {
   for (const auto& op : block.ops()) {
-    TP_RETURN_IF_ERROR(
-        CheckOp(*op, module, axis, context.cost, has_gradient));
+    TP_RETURN_IF_ERROR(CheckOp(*op, module, axis, context.cost, has_gradient));
     if (HasTrait(*op, kRegions))
       TP_RETURN_IF_ERROR(CheckRegions(*op, module, axis));
     for (const auto& region : op->regions())
@@ -153,8 +151,8 @@ absl::Status CheckPlacements(Module& module, const PassContext& context) {
     for (const auto& function : module.functions()) {
       llvm::DenseSet<const Value*> has_gradient;
       if (context.train) has_gradient = ValuesWithGradients(*function);
-      TP_RETURN_IF_ERROR(CheckBlock(function->body(), module, axis, context,
-                                    has_gradient));
+      TP_RETURN_IF_ERROR(
+          CheckBlock(function->body(), module, axis, context, has_gradient));
       // What @backward and @reduce_gradients return lies like parameters.
       if (function->name() == "backward" ||
           function->name() == "reduce_gradients")

@@ -77,12 +77,11 @@ void FuseBlock(Module& module, Block& body, const UseCounts& uses,
     builder.set_location(product->op()->location());
     Value* x = product->op()->operand(0);
     Value* weight = product->op()->operand(1);
-    Op* fused =
-        product->op()->Is("aten.mm")
-            ? builder.CreateTyped("aten.addmm", {bias, x, weight}, {},
-                                  {op.result()->type()})
-            : builder.CreateTyped("aten.linear", {x, weight, bias}, {},
-                                  {op.result()->type()});
+    Op* fused = product->op()->Is("aten.mm")
+                    ? builder.CreateTyped("aten.addmm", {bias, x, weight}, {},
+                                          {op.result()->type()})
+                    : builder.CreateTyped("aten.linear", {x, weight, bias}, {},
+                                          {op.result()->type()});
     fused->result()->set_spec(
         ShardingSpec(op.result()->spec().begin(), op.result()->spec().end()));
     replaced.Set(op.result(), fused->result());

@@ -83,8 +83,9 @@ class Inserter {
     scopes_.back().position = block.ops().end();
     for (size_t i = 0; i < block.results().size(); ++i) {
       Value*& result = block.results()[i];
-      const Placement wanted = depth == 0 ? ResultPlacement(module_, function_, i, axis_)
-                                          : Placement::Replicate();
+      const Placement wanted =
+          depth == 0 ? ResultPlacement(module_, function_, i, axis_)
+                     : Placement::Replicate();
       result = Obtain(result, wanted,
                       result->op() ? result->op()->location() : Location());
     }

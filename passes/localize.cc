@@ -33,9 +33,9 @@ TensorType LocalType(const Value& value, const Mesh& mesh,
     const Placement placement = AxisPlacement(value, axis);
     if (!placement.is_shard()) continue;
     const DimFactor& factor = placement.factor();
-    const SymExpr extent = ShardExtentOf(factor.size, mesh.axis(axis).size,
-                                         coordinates[axis])
-                               .extent;
+    const SymExpr extent =
+        ShardExtentOf(factor.size, mesh.axis(axis).size, coordinates[axis])
+            .extent;
     type.dims[placement.dim()] = factor.left * extent * factor.right;
   }
   return type;
@@ -65,7 +65,8 @@ Attribute FillValue(double identity, DType dtype) {
 class Localizer {
  public:
   Localizer(const Module& whole, Module& local, int64_t rank)
-      : whole_(whole), local_(local),
+      : whole_(whole),
+        local_(local),
         coordinates_(whole.mesh().Coordinates(rank)) {}
 
   absl::Status Run(const Function& whole, Function& local) {
@@ -106,12 +107,11 @@ class Localizer {
                       Attribute::Ints(op.result()->type().dims));
     TP_ASSIGN_OR_RETURN(OpRule rule, RuleOf(whole));
     for (int axis = 0; axis < whole_.mesh().ndim(); ++axis) {
-      TP_ASSIGN_OR_RETURN(
-          Strategy strategy,
-          DeriveStrategy(whole, rule, whole_, axis, CostModel()));
+      TP_ASSIGN_OR_RETURN(Strategy strategy, DeriveStrategy(whole, rule, whole_,
+                                                            axis, CostModel()));
       if (strategy.kind != Strategy::Kind::kSplit) continue;
-      TP_ASSIGN_OR_RETURN(bool gone, LocalizeSplit(rule, strategy, def, axis,
-                                                   block, position));
+      TP_ASSIGN_OR_RETURN(
+          bool gone, LocalizeSplit(rule, strategy, def, axis, block, position));
       if (gone) return absl::OkStatus();
     }
     return absl::OkStatus();
@@ -119,15 +119,14 @@ class Localizer {
 
   // Returns whether the op at `position` was replaced.
   absl::StatusOr<bool> LocalizeSplit(const OpRule& rule,
-                                     const Strategy& strategy,
-                                     const OpDef* def, int axis, Block& block,
+                                     const Strategy& strategy, const OpDef* def,
+                                     int axis, Block& block,
                                      OpList::iterator position) {
     Op& op = **position;
     const MeshAxis& mesh_axis = whole_.mesh().axis(axis);
-    const SymExpr extent =
-        ShardExtentOf(strategy.split.within.size, mesh_axis.size,
-                      coordinates_[axis])
-            .extent;
+    const SymExpr extent = ShardExtentOf(strategy.split.within.size,
+                                         mesh_axis.size, coordinates_[axis])
+                               .extent;
     Builder builder(local_, block, position);
     builder.set_location(op.location());
     const double identity = IdentityOf(strategy);
@@ -197,11 +196,11 @@ absl::Status CheckSameSchedules(
         if (SameSchedule(schedules[first], schedules[rank],
                          mesh.axis(axis).name))
           continue;
-        return absl::InternalError(absl::StrCat(
-            "ranks ", first, " and ", rank,
-            " would issue different collectives in @", function->name(), " (",
-            CountCalls(schedules[first]), " and ", CountCalls(schedules[rank]),
-            " calls)"));
+        return absl::InternalError(
+            absl::StrCat("ranks ", first, " and ", rank,
+                         " would issue different collectives in @",
+                         function->name(), " (", CountCalls(schedules[first]),
+                         " and ", CountCalls(schedules[rank]), " calls)"));
       }
   }
   return absl::OkStatus();
@@ -220,9 +219,10 @@ absl::StatusOr<std::unique_ptr<Module>> LocalizeForRank(const Module& module,
     FuseLocal(*local, *target);
   }
   if (absl::Status status = Verify(*local); !status.ok())
-    return absl::InternalError(absl::StrCat("localize left an invalid module "
-                                            "for rank ",
-                                            rank, ": ", status.message()));
+    return absl::InternalError(
+        absl::StrCat("localize left an invalid module "
+                     "for rank ",
+                     rank, ": ", status.message()));
   return local;
 }
 

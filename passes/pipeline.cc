@@ -17,17 +17,17 @@ const std::vector<PassInfo>& AllPasses() {
 
 std::vector<std::string> PlanPipeline(bool train) {
   std::vector<std::string> names = {
-      "add_loss",          // of --loss
-      "expand_dropout",    // ranks make their parts of its masks
-      "canonicalize",      // rules are written for one spelling only
-      "infer_shapes",      // types agree with what canonicalize left
-      "annotate",          // the user's word comes first
-      "search",            // everything else by cost
-      "zero3",             // nothing lies whole on every rank
-      "insert_reshards",   // make the differences explicit
-      "lower_reshards",    // and carry them out
+      "add_loss",            // of --loss
+      "expand_dropout",      // ranks make their parts of its masks
+      "canonicalize",        // rules are written for one spelling only
+      "infer_shapes",        // types agree with what canonicalize left
+      "annotate",            // the user's word comes first
+      "search",              // everything else by cost
+      "zero3",               // nothing lies whole on every rank
+      "insert_reshards",     // make the differences explicit
+      "lower_reshards",      // and carry them out
       "broadcast_deciders",  // ranks never part ways
-      "check_placements",  // nothing is written that is not proven
+      "check_placements",    // nothing is written that is not proven
   };
   if (train) {
     names.push_back("differentiate");
@@ -50,8 +50,8 @@ absl::Status RunPasses(Module& module, llvm::ArrayRef<std::string> names,
           AllPasses(), ", ", [](std::string* out, const PassInfo& info) {
             absl::StrAppend(out, info.name);
           });
-      return absl::NotFoundError(absl::StrCat(
-          "there is no pass named \"", name, "\"; the passes are ", known));
+      return absl::NotFoundError(absl::StrCat("there is no pass named \"", name,
+                                              "\"; the passes are ", known));
     }
     if (absl::Status status = pass->run(module, context); !status.ok())
       return Annotate(status, name);

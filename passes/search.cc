@@ -66,7 +66,7 @@ bool ShowsOperands(const Op& op) {
 
 // What is settled before an axis is searched.
 struct AxesSoFar {
-  std::vector<int> decided;  // axes searched before it
+  std::vector<int> decided;             // axes searched before it
   llvm::DenseSet<const Value*> pinned;  // arguments whose spec is the user's
 };
 
@@ -95,7 +95,8 @@ class FunctionSearch {
   }
 
   absl::Status FindChoices() {
-    TP_ASSIGN_OR_RETURN(candidates_, FindCandidates(module_, function_, axis_, so_far_.pinned));
+    TP_ASSIGN_OR_RETURN(
+        candidates_, FindCandidates(module_, function_, axis_, so_far_.pinned));
     DropExtremesWithGradients();
     return LeaveDimsToOtherAxes();
   }

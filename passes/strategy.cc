@@ -132,10 +132,9 @@ absl::StatusOr<Strategy> DeriveStrategy(const Op& op, const OpRule& rule,
     double sum = 0;
     for (int i = 0; i < op.num_operands(); ++i) {
       if (op.operand(i) == nullptr) continue;
-      sum += ReshardMicroseconds(cost, op.operand(i)->type(),
-                                 AxisPlacement(*op.operand(i), axis),
-                                 candidate.operands[i], axis_size,
-                                 module.assumptions());
+      sum += ReshardMicroseconds(
+          cost, op.operand(i)->type(), AxisPlacement(*op.operand(i), axis),
+          candidate.operands[i], axis_size, module.assumptions());
     }
     if (sum < best_cost) {
       best_cost = sum;
@@ -143,9 +142,9 @@ absl::StatusOr<Strategy> DeriveStrategy(const Op& op, const OpRule& rule,
     }
   }
   if (best == nullptr)
-    return absl::InternalError(absl::StrCat(
-        "no strategy of the rule \"", rule.ToString(),
-        "\" gives these placements: ", Print(op)));
+    return absl::InternalError(
+        absl::StrCat("no strategy of the rule \"", rule.ToString(),
+                     "\" gives these placements: ", Print(op)));
   return *best;
 }
 

@@ -21,8 +21,8 @@ struct Strategy {
     kPartial,    // sums that are due pass through
   };
   Kind kind = Kind::kReplicate;
-  FactorSharding split;                       // of kSplit
-  llvm::SmallVector<Placement, 4> operands;   // one per flattened operand
+  FactorSharding split;                      // of kSplit
+  llvm::SmallVector<Placement, 4> operands;  // one per flattened operand
   llvm::SmallVector<Placement, 1> results;
 };
 

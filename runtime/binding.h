@@ -63,11 +63,11 @@ struct BoundInstruction {
   // Dims of the result, for kernels that make it themselves.
   llvm::SmallVector<int64_t, 4> dims;
   DType dtype = DType::kF32;
-  std::vector<EmptyValue> empty;  // one per result, where no kernel runs
-  double identity = 0;            // the value of those
+  std::vector<EmptyValue> empty;     // one per result, where no kernel runs
+  double identity = 0;               // the value of those
   std::vector<EmptyValue> expected;  // of an op without a row, per result
-  int64_t random_number = -1;     // of a random op, among those of the program
-  int64_t offset = 0;             // of tp.embedding_shard; a segment's number
+  int64_t random_number = -1;  // of a random op, among those of the program
+  int64_t offset = 0;          // of tp.embedding_shard; a segment's number
   int64_t vocabulary = -1;
   int64_t padding = -1;  // the row of the whole table without a gradient
   // Collectives.
@@ -96,8 +96,8 @@ struct Binding {
 
 // Fills in the sizes. `axes`: one communicator per mesh axis; `packed`: weights
 // of products, by index of the instruction, undefined where there is none.
-// Unless `symbols` holds sizes that depend on data (`knows_data`), what has such
-// sizes is left open and bound each time it runs.
+// Unless `symbols` holds sizes that depend on data (`knows_data`), what has
+// such sizes is left open and bound each time it runs.
 absl::StatusOr<BoundInstruction> BindInstruction(
     const Program& program, const Instruction& instruction,
     llvm::ArrayRef<Communicator*> axes, llvm::ArrayRef<at::Tensor> packed,

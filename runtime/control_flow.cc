@@ -125,9 +125,9 @@ absl::Status RunRaise(Frame&, const BoundInstruction& bound) {
 absl::Status RunLate(Frame& frame, const BoundInstruction& bound) {
   TP_ASSIGN_OR_RETURN(
       BoundInstruction now,
-      BindInstruction(frame.late->program, *bound.instruction,
-                      frame.late->axes, frame.late->packed,
-                      frame.late->symbols, /*knows_data=*/true));
+      BindInstruction(frame.late->program, *bound.instruction, frame.late->axes,
+                      frame.late->packed, frame.late->symbols,
+                      /*knows_data=*/true));
   absl::Status status = now.kernel(frame, now);
   frame.current = &bound;
   return status;

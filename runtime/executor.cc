@@ -221,8 +221,9 @@ absl::Status Executor::RunHoisted(Binding& binding) {
 absl::Status Executor::Execute(Binding& binding, const Sizes& sizes,
                                const RunOptions& options) {
   LateBinding late{*program_, axes_, packed_, sizes.values};
-  Frame frame{binding.registers, stack_, options.times, options.tape,
-              options.random_key, options.evaluate, options.recompute};
+  Frame frame{
+      binding.registers,  stack_,           options.times,    options.tape,
+      options.random_key, options.evaluate, options.recompute};
   frame.late = &late;
   frame.check_nan = options_.nan_check == NanCheck::kAll;
   absl::Status status =

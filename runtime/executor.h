@@ -108,8 +108,8 @@ class Executor {
 
   std::shared_ptr<const Program> program_;
   std::vector<at::Tensor> weights_;  // undefined where only packed is read
-  // By index of the instruction: its packed weight, undefined where it has none, and
-  // whether nobody reads what it computes any more.
+  // By index of the instruction: its packed weight, undefined where it has
+  // none, and whether nobody reads what it computes any more.
   std::vector<at::Tensor> packed_;
   std::vector<bool> unread_;
   std::vector<Communicator*> axes_;

@@ -294,10 +294,9 @@ absl::Status PopFlattened(Frame& frame, const BoundInstruction& bound) {
   }
   frame.stack.clear();
   if (results.size() != bound.expected.size()) {
-    return absl::UnimplementedError(
-        absl::StrCat("gives ", results.size(), " tensors, but ",
-                     bound.expected.size(),
-                     " at the sizes it was compiled with"));
+    return absl::UnimplementedError(absl::StrCat(
+        "gives ", results.size(), " tensors, but ", bound.expected.size(),
+        " at the sizes it was compiled with"));
   }
   for (size_t i = 0; i < results.size(); ++i) {
     const EmptyValue& expected = bound.expected[i];
@@ -307,12 +306,14 @@ absl::Status PopFlattened(Frame& frame, const BoundInstruction& bound) {
     const bool same_dtype =
         dtype == at::kDouble || results[i].scalar_type() == dtype;
     if (results[i].sizes() != dims || !same_dtype) {
-      return absl::UnimplementedError(absl::StrCat(
-          "result ", i, " is ", toString(results[i].scalar_type()), "[",
-          absl::StrJoin(results[i].sizes(), ","), "], but from the sizes it "
-          "was compiled with, ", toString(dtype), "[",
-          absl::StrJoin(dims, ","), "] was expected. Compile with these sizes "
-          "as example inputs, or with --static"));
+      return absl::UnimplementedError(
+          absl::StrCat("result ", i, " is ", toString(results[i].scalar_type()),
+                       "[", absl::StrJoin(results[i].sizes(), ","),
+                       "], but from the sizes it "
+                       "was compiled with, ",
+                       toString(dtype), "[", absl::StrJoin(dims, ","),
+                       "] was expected. Compile with these sizes "
+                       "as example inputs, or with --static"));
     }
     const int reg = bound.instruction->results[i];
     if (reg >= 0) frame.registers[reg] = std::move(results[i]);

@@ -269,8 +269,8 @@ class ProgramBuilder {
       if (status.ok()) continue;
       // Of a region, the innermost op says where.
       if (absl::StartsWith(status.message(), "rank ")) return status;
-      return Annotate(
-          status, absl::StrCat("rank ", program_.rank(), ": ", Place(*op)));
+      return Annotate(status,
+                      absl::StrCat("rank ", program_.rank(), ": ", Place(*op)));
     }
     return absl::OkStatus();
   }
@@ -293,9 +293,8 @@ class ProgramBuilder {
     TP_RETURN_IF_ERROR(SetKernel(op, instruction));
     const bool control = IsControl(instruction.kind);
     instruction.late =
-        !control &&
-        IsLate(op, instruction.call && !instruction.call->flattens,
-               program_.module().assumptions());
+        !control && IsLate(op, instruction.call && !instruction.call->flattens,
+                           program_.module().assumptions());
     // An op that nobody described may do something else each time.
     const bool unknown = instruction.call && instruction.call->flattens;
     instruction.hoisted = fixed && !unknown &&
@@ -306,8 +305,7 @@ class ProgramBuilder {
     for (int i = 0; i < op.num_results(); ++i) {
       instruction.results.push_back(
           NewRegister(op.result(i), instruction.hoisted, instruction.hoisted));
-      if (control)
-        AddSizes(*op.result(i), instruction.sizes);
+      if (control) AddSizes(*op.result(i), instruction.sizes);
     }
     list.push_back(std::move(instruction));
     return absl::OkStatus();
@@ -348,8 +346,7 @@ class ProgramBuilder {
         if (!symbol.input.empty()) continue;
         std::optional<int64_t> offset =
             (size - SymExpr::Symbol(symbol.name)).AsConstant();
-        if (offset) 
-          sizes.push_back({symbol.name, value.index(), dim, *offset});
+        if (offset) sizes.push_back({symbol.name, value.index(), dim, *offset});
       }
     }
   }
@@ -540,8 +537,7 @@ class ProgramBuilder {
     };
     Program::ForEachInstruction(
         body.instructions, [&](const Instruction& nested) {
-          for (const Operand& operand : nested.operands)
-            read_register(operand);
+          for (const Operand& operand : nested.operands) read_register(operand);
           for (const ProgramRegion& region : nested.regions)
             for (const Operand& operand : region.results)
               read_register(operand);

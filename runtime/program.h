@@ -75,7 +75,7 @@ struct Instruction;
 
 // A branch of an if or the body of a loop.
 struct ProgramRegion {
-  std::vector<int> arguments;  // registers; -1 where nobody reads it
+  std::vector<int> arguments;   // registers; -1 where nobody reads it
   std::vector<DataSize> sizes;  // of arguments
   std::vector<Instruction> instructions;
   // What it yields. The same register may be yielded twice; the last use is

@@ -89,10 +89,10 @@ absl::Status RunDropoutMask(Frame& frame, const BoundInstruction& bound) {
   }
   at::Tensor mask =
       at::empty(sizes, dtype == at::kDouble ? at::kDouble : at::kFloat);
-  const uint64_t key = Scramble(
-      Scramble(frame.random_key + at::detail::getDefaultCPUGenerator()
-                                      .current_seed()) +
-      static_cast<uint64_t>(bound.offset));
+  const uint64_t key =
+      Scramble(Scramble(frame.random_key +
+                        at::detail::getDefaultCPUGenerator().current_seed()) +
+               static_cast<uint64_t>(bound.offset));
   if (mask.scalar_type() == at::kDouble) {
     FillMask(bound, key, mask.mutable_data_ptr<double>());
   } else {

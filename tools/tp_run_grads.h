@@ -15,7 +15,7 @@ struct GradientsRequest {
   std::string model;   // to compare with; empty: nothing is compared
   std::string output;  // safetensors; empty: nothing is written
   std::vector<std::string> allow_ops;  // custom operators of the model
-  double tolerance = 0;  // relative; 0: by dtype
+  double tolerance = 0;                // relative; 0: by dtype
   bool quiet = false;
   TrainOptions session;
 };

@@ -499,10 +499,9 @@ def forward(self, x: Tensor):
 TEST(ImportOpsTest, UnknownOperatorsThatCannotRunWholeAreRefused) {
   for (const char* op :
        {"torch.poisson(x)", "torch.unique_consecutive(x)[0]"}) {
-    auto model =
-        Import(Script(absl::StrCat("def forward(self, x: Tensor):\n    return ",
-                                   op)),
-               {{{"x", at::rand({4})}}});
+    auto model = Import(
+        Script(absl::StrCat("def forward(self, x: Tensor):\n    return ", op)),
+        {{{"x", at::rand({4})}}});
     EXPECT_EQ(model.status().code(), absl::StatusCode::kUnimplemented) << op;
     EXPECT_THAT(model.status().ToString(), HasSubstr("no row")) << op;
   }

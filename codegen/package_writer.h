@@ -14,6 +14,7 @@
 #include "ir/generate_info.h"
 #include "ir/model_argument.h"
 #include "ir/module.h"
+#include "ir/user_rules.h"
 #include "ir/weight_source.h"
 
 namespace tp {
@@ -22,6 +23,7 @@ struct PackageOptions {
   std::string model;          // file name of the source, for messages
   std::string torch_version;  // LibTorch that read the model
   std::vector<std::string> notes;
+  UserRules rules;                 // it was planned with
   std::vector<std::string> libraries;  // file names, of custom operators
   // Of the model, by function.
   std::vector<std::vector<ModelArgument>> arguments;

@@ -1,9 +1,13 @@
 #include "codegen/plan_yaml.h"
 
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+#include "ir/collectives.h"
 #include "ir/op_def.h"
 #include "ir/schedule.h"
+#include "ir/value_names.h"
 #include "ir/value_placement.h"
+#include "llvm/ADT/DenseMap.h"
 #include "llvm/ADT/StringSet.h"
 
 namespace tp {
@@ -29,6 +33,13 @@ const Op* FirstUse(const Function& function, const Value* value) {
   return first;
 }
 
+// The axis that splits a weight, of several the first; 0 if none does.
+int SplitAxis(const Value& weight, const Mesh& mesh) {
+  for (int axis = 0; axis < mesh.ndim(); ++axis)
+    if (AxisPlacement(weight, axis).is_shard()) return axis;
+  return 0;
+}
+
 // Which factor of which op the split of a weight follows.
 std::string WhyOf(const Function& function, const Value* weight,
                   const Mesh& mesh) {
@@ -37,13 +48,14 @@ std::string WhyOf(const Function& function, const Value* weight,
   std::string where = absl::StrCat(std::string(use->base_name()), " ",
                                    ToString(use->location()));
   absl::StatusOr<OpRule> rule = RuleOf(*use);
-  const Placement placement = AxisPlacement(*weight, 0);
+  const int axis = SplitAxis(*weight, mesh);
+  const Placement placement = AxisPlacement(*weight, axis);
   if (!placement.is_shard()) return absl::StrCat("whole in ", where);
   if (!rule.ok()) return where;
   for (int i = 0; i < use->num_operands(); ++i) {
     if (use->operand(i) != weight) continue;
     auto split = ToFactorSharding(*rule, rule->operands[i], placement,
-                                  mesh.axis(0).size);
+                                  mesh.axis(axis).size);
     if (!split) continue;
     const Factor& factor = rule->factors[split->factor];
     return absl::StrCat(
@@ -59,6 +71,16 @@ std::string SpecText(const Value& value, const Mesh& mesh) {
   return ToString(spec);
 }
 
+// "split 1", or by axis "{dp: replicate, tp: split 1}".
+std::string StatesText(const Value& weight, const Mesh& mesh) {
+  if (mesh.ndim() == 1) return StateText(AxisPlacement(weight, 0));
+  std::string text = "{";
+  for (int axis = 0; axis < mesh.ndim(); ++axis)
+    absl::StrAppend(&text, axis == 0 ? "" : ", ", mesh.axis(axis).name, ": ",
+                    StateText(AxisPlacement(weight, axis)));
+  return text + "}";
+}
+
 // Each weight once, under the first function that uses it.
 void AddWeights(const Module& planned, const Function& function,
                 llvm::StringSet<>& seen, std::string& text) {
@@ -70,22 +92,83 @@ void AddWeights(const Module& planned, const Function& function,
     for (const std::string& alias : info.aliases)
       absl::StrAppend(&text, "    # also ", Quoted(alias), "\n");
     absl::StrAppend(
-        &text, "    state: ", StateText(AxisPlacement(*value, 0)),
+        &text, "    state: ", StatesText(*value, planned.mesh()),
         "\n    type: ", Quoted(ToString(value->type())),
         "\n    why: ", Quoted(WhyOf(function, value, planned.mesh())), "\n");
   }
 }
 
-void AddValues(const Module& planned, const Function& function,
-               std::string& text) {
-  ForEachOp(function.body(), [&](const Op& op) {
-    if (op.num_results() == 0) return;
-    absl::StrAppend(
-        &text, "  - {op: ", Quoted(op.name()),
-        ", type: ", Quoted(ToString(op.result()->type())),
-        ", placement: ", Quoted(SpecText(*op.result(), planned.mesh())),
-        ", where: ", Quoted(ToString(op.location())), "}\n");
-  });
+void AddValues(const Module& planned, std::string& text) {
+  llvm::DenseMap<const Value*, std::string> names;
+  for (const NamedValue& named : NamedValues(planned))
+    names[named.value] = named.name;
+  const auto add = [&](const Value& value, const Location& location) {
+    absl::StrAppend(&text, "  - {name: ", Quoted(names[&value]),
+                    ", placement: ", Quoted(SpecText(value, planned.mesh())),
+                    ", type: ", Quoted(ToString(value.type())),
+                    location.empty() ? "" : ", where: ",
+                    location.empty() ? "" : Quoted(ToString(location)), "}\n");
+  };
+  for (const auto& function : planned.functions()) {
+    if (!IsPlanned(planned, *function)) continue;
+    // Inputs are whole, but for what stays on the ranks.
+    for (const auto& argument : function->body().arguments())
+      if (names.count(argument.get()) > 0 &&
+          llvm::any_of(argument->spec(), [](const Placement& placement) {
+            return !placement.is_replicate();
+          }))
+        add(*argument, Location());
+    ForEachOp(function->body(), [&](const Op& op) {
+      for (int i = 0; i < op.num_results(); ++i)
+        if (names.count(op.result(i)) > 0) add(*op.result(i), op.location());
+      if (Communicates(KindOf(op)))
+        absl::StrAppend(&text, "  # ", op.name(), " gives ",
+                        SpecText(*op.result(), planned.mesh()), "\n");
+    });
+  }
+}
+
+std::string RuleStateText(const RuleState& state) {
+  if (state.action == RuleState::Action::kReplicate) return "replicate";
+  std::string text = absl::StrCat("split ", state.dim);
+  if (state.groups != 1) absl::StrAppend(&text, " groups=", state.groups);
+  if (state.chunk != 1) absl::StrAppend(&text, " chunk=", state.chunk);
+  return text;
+}
+
+// The user's rules on inputs, outputs and values, as they were given: what
+// they say is not to be seen in how ops leave their results.
+void AddRules(const UserRules& rules, std::string& text) {
+  bool first = true;
+  for (const UserRule& rule : rules) {
+    const char* const of = rule.of == UserRule::Of::kInput    ? "input"
+                           : rule.of == UserRule::Of::kOutput ? "output"
+                           : rule.of == UserRule::Of::kValue  ? "value"
+                                                              : nullptr;
+    if (of == nullptr) continue;
+    if (first) absl::StrAppend(&text, "rules:\n");
+    first = false;
+    absl::StrAppend(&text, "  - ",
+                    rule.exact  ? "name: "
+                    : rule.glob ? "glob: "
+                                : "search: ",
+                    Quoted(rule.pattern), "\n    of: ", of, "\n");
+    if (rule.position >= 0)
+      absl::StrAppend(&text, "    position: ", rule.position, "\n");
+    if (rule.axes.empty()) {
+      absl::StrAppend(&text, "    state: ", RuleStateText(rule), "\n");
+    } else {
+      absl::StrAppend(&text, "    state: {",
+                      absl::StrJoin(rule.axes, ", ",
+                                    [](std::string* out, const auto& axis) {
+                                      absl::StrAppend(
+                                          out, axis.axis, ": ",
+                                          RuleStateText(axis.state));
+                                    }),
+                      "}\n");
+    }
+    if (rule.optional) absl::StrAppend(&text, "    optional: true\n");
+  }
 }
 
 }  // namespace
@@ -101,19 +184,24 @@ std::string StateText(const Placement& placement) {
   return text;
 }
 
-std::string PlanYaml(const Module& planned, const std::string& model) {
+std::string PlanYaml(const Module& planned, const std::string& model,
+                     const UserRules& rules) {
   std::string text = absl::StrCat(
       "# Plan of ", model, " over ", planned.mesh().ToString(),
-      ".\n# Edit the weights and feed it back: tp-compile ... --config "
-      "plan.yaml\n# (\"values\" is for reading; it follows from the weights)\n"
-      "tp_plan: 1\nmesh: ",
-      Quoted(planned.mesh().ToString()), "\nweights:\n");
+      ".\n# Feed it back for the same plan: tp-compile ... --config plan.yaml\n"
+      "# To change weights and have the rest searched again, take out the "
+      "lines "
+      "of\n# `values` that follow from them, or all.\n"
+      "tp_plan: 2\nmesh: ",
+      Quoted(planned.mesh().ToString()),
+      "\nfingerprint: ", Quoted(PlanFingerprint(planned)), "\n");
+  AddRules(rules, text);
+  absl::StrAppend(&text, "weights:\n");
   llvm::StringSet<> seen;
   for (const auto& function : planned.functions())
     AddWeights(planned, *function, seen, text);
   absl::StrAppend(&text, "values:\n");
-  for (const auto& function : planned.functions())
-    AddValues(planned, *function, text);
+  AddValues(planned, text);
   return text;
 }
 

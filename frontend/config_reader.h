@@ -15,12 +15,20 @@ namespace tp {
 //
 //   rules:
 //     - search: 'attn\.c_attn\.weight'     a regular expression, or
-//       name: h.0.attn.c_attn.weight       a whole name
+//       name: h.0.attn.c_attn.weight       a whole name, or
+//       glob: h.*.attn.c_attn.weight       one with * for a component
 //       state: split 1 groups=3 chunk=12   or: replicate
 //       optional: true                     may match nothing
+//     - glob: h.*.mlp                      of modules: an
+//       of: output                         input or output,
+//       position: 0                        of several that one
+//       state: {dp: split 0, tp: replicate}   by axis
+//     - name: h.0.mlp:gelu                 of: value, as plans name them
+//       of: value
+//       state: split 2
 //
 // A plan.yaml that tp-compile wrote is read too: its `weights` are rules by
-// name; its `values` are for people and follow from the weights.
+// name, its `values` say how ops leave their results.
 absl::StatusOr<UserRules> ParseConfig(llvm::StringRef text,
                                       const std::string& file);
 absl::StatusOr<UserRules> ReadConfig(const std::string& path);

@@ -23,8 +23,10 @@ std::vector<std::string> PlanPipeline(bool train) {
       "infer_shapes",        // types agree with what canonicalize left
       "annotate",            // the user's word comes first
       "search",              // everything else by cost
+      "place_pins",          // the user has the last word, too
       "zero3",               // nothing lies whole on every rank
       "insert_reshards",     // make the differences explicit
+      "drop_pins",           // which hold what they were to hold
       "lower_reshards",      // and carry them out
       "broadcast_deciders",  // ranks never part ways
       "check_placements",    // nothing is written that is not proven

@@ -66,7 +66,8 @@ Splits a TorchScript model over N ranks and writes a package that tp-run runs.
   --zero3 WHEN       shards at rest what the plan leaves whole: auto (when
                      training), on or off
   --zero3-keep       keeps what was gathered for forward until backward
-  --config FILE      rules (YAML) that pin weights; the rest is searched
+  --config FILE      rules (YAML) on weights, modules and values, or a plan.yaml;
+                     the rest is searched
   --weights PATH     weights by original name from safetensors instead of the
                      archive's: one file, or a HuggingFace folder
   --method NAME      the method to compile (default forward); with --entry a
@@ -545,6 +546,7 @@ absl::Status Compile(Options& options, UnfinishedPackage& unfinished) {
   package.generate = options.generate_info;
   package.torch_version = TP_TORCH_VERSION;
   package.notes = NotesOf(summary, model.notes);
+  package.rules = context.rules;
   package.arguments = model.arguments;
   package.libraries = LibraryNames(options.libraries);
   for (const std::string& note : package.notes) progress.Note(note);

@@ -1,0 +1,374 @@
+#include "passes/pins.h"
+
+#include <functional>
+#include <set>
+
+#include "absl/strings/match.h"
+#include "absl/strings/str_cat.h"
+#include "ir/builder.h"
+#include "ir/op_def.h"
+#include "ir/status.h"
+#include "ir/value_names.h"
+#include "llvm/ADT/DenseMap.h"
+#include "llvm/ADT/SetVector.h"
+#include "passes/pass.h"
+#include "passes/rule_match.h"
+
+namespace tp {
+namespace {
+
+bool IsInside(const Op& op, const std::string& module) {
+  const std::string& path = op.location().module_path;
+  return path == module || absl::StartsWith(path, module + ".");
+}
+
+// Module paths of a function with those around them, sorted.
+std::set<std::string> ModulePaths(const Function& function) {
+  std::set<std::string> paths;
+  ForEachOp(function.body(), [&](const Op& op) {
+    std::string path = op.location().module_path;
+    while (!path.empty() && paths.insert(path).second) {
+      const size_t dot = path.rfind('.');
+      path = dot == std::string::npos ? "" : path.substr(0, dot);
+    }
+  });
+  return paths;
+}
+
+bool IsWeight(const Function& function, const Value* value) {
+  if (value->op() != nullptr) return false;
+  const auto& arguments = function.body().arguments();
+  const auto index = static_cast<size_t>(value->index());
+  return index < arguments.size() && arguments[index].get() == value &&
+         function.arguments()[index].is_weight();
+}
+
+// What comes into a module besides weights, in order of first use.
+std::vector<Value*> InputsOf(const Function& function,
+                             const std::string& module) {
+  llvm::SetVector<Value*> inputs;
+  ForEachOp(function.body(), [&](const Op& op) {
+    if (!IsInside(op, module)) return;
+    for (Value* operand : op.operands())
+      if (operand != nullptr && !IsWeight(function, operand) &&
+          (operand->op() == nullptr || !IsInside(*operand->op(), module)))
+        inputs.insert(operand);
+  });
+  return std::vector<Value*>(inputs.begin(), inputs.end());
+}
+
+// What a module makes and others use, in program order.
+std::vector<Value*> OutputsOf(const Function& function,
+                              const std::string& module) {
+  llvm::DenseSet<const Value*> used;
+  const auto use_results = [&](const Block& block) {
+    for (const Value* result : block.results()) used.insert(result);
+  };
+  use_results(function.body());
+  ForEachOp(function.body(), [&](const Op& op) {
+    for (const auto& region : op.regions()) use_results(*region);
+    if (IsInside(op, module)) return;
+    for (const Value* operand : op.operands())
+      if (operand != nullptr) used.insert(operand);
+  });
+  std::vector<Value*> outputs;
+  ForEachOp(function.body(), [&](const Op& op) {
+    if (!IsInside(op, module)) return;
+    for (int i = 0; i < op.num_results(); ++i)
+      if (used.contains(op.result(i))) outputs.push_back(op.result(i));
+  });
+  return outputs;
+}
+
+// The block that defines a value and the place behind its definition.
+std::optional<std::pair<Block*, OpList::iterator>> PlaceBehind(
+    Block& block, const Value* value) {
+  for (const auto& argument : block.arguments())
+    if (argument.get() == value) return {{&block, block.ops().begin()}};
+  for (auto it = block.ops().begin(); it != block.ops().end(); ++it) {
+    if (it->get() == value->op()) return {{&block, std::next(it)}};
+    for (const auto& region : (*it)->regions())
+      if (auto place = PlaceBehind(*region, value)) return place;
+  }
+  return std::nullopt;
+}
+
+using IsUser = std::function<bool(const Op&)>;
+
+void ReplaceUses(Block& block, Value* from, Value* to, const IsUser& is_user,
+                 bool results) {
+  for (const auto& op : block.ops()) {
+    if (op.get() != to->op() && is_user(*op))
+      for (int i = 0; i < op->num_operands(); ++i)
+        if (op->operand(i) == from) op->set_operand(i, to);
+    for (const auto& region : op->regions())
+      ReplaceUses(*region, from, to, is_user, results);
+  }
+  if (!results) return;
+  for (Value*& result : block.results())
+    if (result == from) result = to;
+}
+
+// One rule applied to one value.
+struct Pin {
+  const UserRule* rule;
+  std::string module;  // "" of a value
+  Value* value;
+  ShardingSpec spec;
+};
+
+class PinInserter {
+ public:
+  PinInserter(Module& module, const UserRules& rules)
+      : module_(module), rules_(rules) {}
+
+  absl::Status Run() {
+    TP_RETURN_IF_ERROR(PinValues());
+    TP_RETURN_IF_ERROR(PinModules(UserRule::Of::kOutput));
+    return PinModules(UserRule::Of::kInput);
+  }
+
+ private:
+  absl::Status PinValues() {
+    TP_ASSIGN_OR_RETURN(RuleMatcher matcher,
+                        RuleMatcher::Of(rules_, UserRule::Of::kValue));
+    if (matcher.empty()) return absl::OkStatus();
+    std::vector<std::string> known;
+    for (const NamedValue& named : NamedValues(module_)) {
+      known.push_back(named.name);
+      const UserRule* rule = matcher.First(named.name);
+      if (rule == nullptr) continue;
+      TP_ASSIGN_OR_RETURN(
+          ShardingSpec spec,
+          SpecOf(*rule, named.name, named.value->type(), module_.mesh()));
+      TP_RETURN_IF_ERROR(Insert(
+          *module_.function(named.function->name()),
+          {rule, "", named.value, std::move(spec)},
+          [](const Op&) { return true; },
+          /*results=*/true));
+    }
+    return matcher.CheckUsed("value", known);
+  }
+
+  absl::Status PinModules(UserRule::Of of) {
+    TP_ASSIGN_OR_RETURN(RuleMatcher matcher, RuleMatcher::Of(rules_, of));
+    if (matcher.empty()) return absl::OkStatus();
+    const bool input = of == UserRule::Of::kInput;
+    std::vector<std::string> known;
+    for (const auto& function : module_.functions()) {
+      if (!IsPlanned(module_, *function)) continue;
+      std::vector<Pin> pins;
+      for (const std::string& path : ModulePaths(*function)) {
+        known.push_back(path);
+        for (const UserRule* rule : matcher.All(path))
+          TP_RETURN_IF_ERROR(FindPins(*function, *rule, path, input, pins));
+      }
+      TP_RETURN_IF_ERROR(CheckConflicts(pins));
+      for (const Pin& pin : pins)
+        TP_RETURN_IF_ERROR(Insert(
+            *function, pin,
+            [&](const Op& op) { return IsInside(op, pin.module) == input; },
+            /*results=*/!input));
+    }
+    return matcher.CheckUsed("module", known);
+  }
+
+  absl::Status FindPins(const Function& function, const UserRule& rule,
+                        const std::string& path, bool input,
+                        std::vector<Pin>& pins) {
+    const char* const what = input ? "inputs" : "outputs";
+    const std::vector<Value*> values =
+        input ? InputsOf(function, path) : OutputsOf(function, path);
+    if (rule.position >= static_cast<int>(values.size()))
+      return RuleError(
+          rule, absl::StrCat("module \"", path, "\" has ", values.size(), " ",
+                             what, ", counted from 0: no ", rule.position));
+    if (values.empty() && !rule.optional)
+      return RuleError(rule,
+                       absl::StrCat("module \"", path, "\" has no ", what));
+    for (size_t i = 0; i < values.size(); ++i) {
+      if (rule.position >= 0 && static_cast<int>(i) != rule.position) continue;
+      const std::string name =
+          absl::StrCat(input ? "input " : "output ", i, " of module ", path);
+      TP_ASSIGN_OR_RETURN(
+          ShardingSpec spec,
+          SpecOf(rule, name, values[i]->type(), module_.mesh()));
+      pins.push_back({&rule, path, values[i], std::move(spec)});
+    }
+    return absl::OkStatus();
+  }
+
+  // Rules of one kind on one value, of a module and one in it: the uses of
+  // one are uses of the other.
+  absl::Status CheckConflicts(llvm::ArrayRef<Pin> pins) const {
+    for (size_t b = 0; b < pins.size(); ++b)
+      for (size_t a = 0; a < b; ++a) {
+        const Pin& first = pins[a];
+        const Pin& second = pins[b];
+        if (first.value != second.value || first.spec == second.spec) continue;
+        if (first.module != second.module &&
+            !absl::StartsWith(second.module, first.module + ".") &&
+            !absl::StartsWith(first.module, second.module + "."))
+          continue;
+        return RuleError(
+            *second.rule,
+            absl::StrCat("asks for ", ToString(second.spec), " at module \"",
+                         second.module, "\", but the rule at ",
+                         first.rule->source, " for ", ToString(first.spec),
+                         " of the same value at module \"", first.module,
+                         "\""));
+      }
+    return absl::OkStatus();
+  }
+
+  absl::Status Insert(Function& function, const Pin& pin, const IsUser& is_user,
+                      bool results) {
+    auto place = PlaceBehind(function.body(), pin.value);
+    TP_CHECK(place.has_value(), "a value of no block");
+    Builder builder(module_, *place->first, place->second);
+    if (pin.value->op() != nullptr)
+      builder.set_location(pin.value->op()->location());
+    Op* op = builder.CreateTyped("aten.alias", {pin.value},
+                                 {{kPinAttribute, ToString(pin.spec)}},
+                                 {pin.value->type()});
+    ReplaceUses(function.body(), pin.value, op->result(), is_user, results);
+    return absl::OkStatus();
+  }
+
+  Module& module_;
+  const UserRules& rules_;
+};
+
+void EraseOps(Block& block, const llvm::DenseMap<Value*, Value*>& dropped) {
+  for (const auto& op : block.ops())
+    for (const auto& region : op->regions()) EraseOps(*region, dropped);
+  block.ops().remove_if([&](const std::unique_ptr<Op>& op) {
+    return op->num_results() == 1 && dropped.count(op->result()) > 0;
+  });
+}
+
+}  // namespace
+
+absl::Status InsertPins(Module& module, const UserRules& rules) {
+  return PinInserter(module, rules).Run();
+}
+
+absl::StatusOr<std::vector<PinnedValue>> PinnedValues(const Module& module,
+                                                      const UserRules& rules) {
+  std::vector<PinnedValue> pinned;
+  TP_ASSIGN_OR_RETURN(RuleMatcher matcher,
+                      RuleMatcher::Of(rules, UserRule::Of::kProduced));
+  if (!matcher.empty()) {
+    std::vector<std::string> known;
+    for (const NamedValue& named : NamedValues(module)) {
+      known.push_back(named.name);
+      const UserRule* rule = matcher.First(named.name);
+      if (rule == nullptr) continue;
+      TP_ASSIGN_OR_RETURN(
+          ShardingSpec spec,
+          SpecOf(*rule, named.name, named.value->type(), module.mesh()));
+      pinned.push_back({named.value, std::move(spec), rule});
+    }
+    TP_RETURN_IF_ERROR(matcher.CheckUsed("value", known));
+  }
+  absl::Status status;
+  for (const auto& function : module.functions())
+    ForEachOp(function->body(), [&](const Op& op) {
+      if (!IsPin(op) || !status.ok()) return;
+      absl::StatusOr<ShardingSpec> spec =
+          ParseSpecText(op.attribute(kPinAttribute)->as_string(),
+                        op.result()->type(), module.mesh());
+      if (!spec.ok())
+        status = spec.status();
+      else
+        pinned.push_back({op.result(), *std::move(spec), nullptr});
+    });
+  TP_RETURN_IF_ERROR(status);
+  return pinned;
+}
+
+absl::Status KeepPinned(const Module& module, const UserRules& rules, int axis,
+                        Candidates& candidates) {
+  const int64_t axis_size = module.mesh().axis(axis).size;
+  TP_ASSIGN_OR_RETURN(std::vector<PinnedValue> pinned,
+                      PinnedValues(module, rules));
+  for (const PinnedValue& pin : pinned) {
+    const Op* op = pin.value->op();
+    if (op == nullptr) continue;
+    auto index = candidates.index_of.find(op);
+    if (index == candidates.index_of.end()) continue;
+    OpCandidates& entry = candidates.ops[index->second];
+    const Placement& wanted = pin.spec[axis];
+    const auto gives = [&](const Strategy& strategy) {
+      return SameLayout(strategy.results[pin.value->index()], wanted,
+                        axis_size);
+    };
+    if (llvm::none_of(entry.strategies, gives)) {
+      auto split =
+          SplitOfResult(entry.rule, pin.value->index(), wanted, axis_size);
+      // place_pins says so with the rule.
+      if (!split) continue;
+      entry.strategies.push_back(SplitStrategy(*op, entry.rule, *split));
+    }
+    llvm::erase_if(entry.strategies,
+                   [&](const Strategy& strategy) { return !gives(strategy); });
+  }
+  return absl::OkStatus();
+}
+
+absl::Status PlacePins(Module& module, const PassContext& context) {
+  TP_ASSIGN_OR_RETURN(std::vector<PinnedValue> pinned,
+                      PinnedValues(module, context.rules));
+  for (PinnedValue& pin : pinned) {
+    if (pin.rule == nullptr) {
+      const Value* operand = pin.value->op()->operand(0);
+      const ShardingSpec given(operand->spec().begin(), operand->spec().end());
+      if (given == pin.spec)
+        context.Remark(
+            absl::StrCat("rule: ", pin.value->op()->location().module_path,
+                         " is ", ToString(pin.spec), " already"));
+    }
+    pin.value->set_spec(pin.spec);
+  }
+  for (const PinnedValue& pin : pinned) {
+    const Op* op = pin.value->op();
+    if (op == nullptr) continue;
+    // A value goes around a loop as it leaves it.
+    if (op->Is("tp.loop"))
+      for (const auto& region : op->regions())
+        for (int i = 0; i < op->num_results(); ++i)
+          region->arguments()[i + 1]->set_spec(ShardingSpec(
+              op->result(i)->spec().begin(), op->result(i)->spec().end()));
+    TP_ASSIGN_OR_RETURN(OpRule rule, RuleOf(*op));
+    for (int axis = 0; axis < module.mesh().ndim(); ++axis) {
+      const bool possible =
+          DeriveStrategy(*op, rule, module, axis, context.cost).ok();
+      if (possible) continue;
+      const std::string what = absl::StrCat(
+          op->name(), " at ", ToString(op->location()), " cannot give ",
+          ToString(pin.spec), "; its rule is ", rule.ToString());
+      if (pin.rule == nullptr) return absl::InvalidArgumentError(what);
+      return RuleError(*pin.rule, what);
+    }
+  }
+  return absl::OkStatus();
+}
+
+absl::Status DropPins(Module& module, const PassContext&) {
+  for (const auto& function : module.functions()) {
+    llvm::DenseMap<Value*, Value*> dropped;
+    ForEachOp(function->body(), [&](const Op& op) {
+      if (!IsPin(op)) return;
+      // Pins of one value follow each other.
+      Value* held = op.operand(0);
+      if (auto it = dropped.find(held); it != dropped.end()) held = it->second;
+      dropped[op.result()] = held;
+    });
+    if (dropped.empty()) continue;
+    ReplaceAllUses(function->body(), dropped);
+    EraseOps(function->body(), dropped);
+  }
+  return absl::OkStatus();
+}
+
+}  // namespace tp

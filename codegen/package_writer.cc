@@ -90,7 +90,9 @@ absl::Status WriteInto(UnfinishedPackage& folder, const Module& planned,
   // The whole plan with its collectives, for tp-inspect.
   TP_RETURN_IF_ERROR(AddText(folder.path(), "plan.tpir", Print(planned), info));
   TP_RETURN_IF_ERROR(AddText(folder.path(), "plan.yaml",
-                             PlanYaml(planned, options.model, options.rules), info));
+                             PlanYaml(planned, options.model, options.rules,
+                                      options.zero3),
+                             info));
   TP_RETURN_IF_ERROR(WriteTextFile((folder.path() / "manifest.json").string(),
                                    ManifestJson(planned, info)));
   return folder.Install();

@@ -25,6 +25,8 @@ struct PackageOptions {
   std::vector<std::string> notes;
   UserRules rules;                 // it was planned with
   std::vector<std::string> libraries;  // file names, of custom operators
+  // Parameters that ZeRO-3 shards, for the plan.
+  std::vector<std::string> zero3;
   // Of the model, by function.
   std::vector<std::vector<ModelArgument>> arguments;
   std::optional<GenerateInfo> generate;

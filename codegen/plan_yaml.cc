@@ -83,7 +83,8 @@ std::string StatesText(const Value& weight, const Mesh& mesh) {
 
 // Each weight once, under the first function that uses it.
 void AddWeights(const Module& planned, const Function& function,
-                llvm::StringSet<>& seen, std::string& text) {
+                llvm::ArrayRef<std::string> zero3, llvm::StringSet<>& seen,
+                std::string& text) {
   for (size_t i = 0; i < function.arguments().size(); ++i) {
     const ArgumentInfo& info = function.arguments()[i];
     if (!info.is_weight() || !seen.insert(info.name).second) continue;
@@ -92,7 +93,10 @@ void AddWeights(const Module& planned, const Function& function,
     for (const std::string& alias : info.aliases)
       absl::StrAppend(&text, "    # also ", Quoted(alias), "\n");
     absl::StrAppend(
-        &text, "    state: ", StatesText(*value, planned.mesh()),
+        &text, "    state: ",
+        llvm::is_contained(zero3, info.name)
+            ? "zero3"
+            : StatesText(*value, planned.mesh()),
         "\n    type: ", Quoted(ToString(value->type())),
         "\n    why: ", Quoted(WhyOf(function, value, planned.mesh())), "\n");
   }
@@ -185,7 +189,8 @@ std::string StateText(const Placement& placement) {
 }
 
 std::string PlanYaml(const Module& planned, const std::string& model,
-                     const UserRules& rules) {
+                     const UserRules& rules,
+                     llvm::ArrayRef<std::string> zero3) {
   std::string text = absl::StrCat(
       "# Plan of ", model, " over ", planned.mesh().ToString(),
       ".\n# Feed it back for the same plan: tp-compile ... --config plan.yaml\n"
@@ -199,7 +204,7 @@ std::string PlanYaml(const Module& planned, const std::string& model,
   absl::StrAppend(&text, "weights:\n");
   llvm::StringSet<> seen;
   for (const auto& function : planned.functions())
-    AddWeights(planned, *function, seen, text);
+    AddWeights(planned, *function, zero3, seen, text);
   absl::StrAppend(&text, "values:\n");
   AddValues(planned, text);
   return text;

@@ -16,7 +16,8 @@ namespace yaml = llvm::yaml;
 
 constexpr size_t kMaxShownLine = 200;
 constexpr char kStates[] =
-    "split D, split D chunk=K, split D groups=G chunk=K, or replicate";
+    "split D, split D chunk=K, split D groups=G chunk=K, replicate, or (of a "
+    "weight, when training) zero3";
 
 class ConfigParser {
  public:
@@ -207,6 +208,9 @@ class ConfigParser {
       return Fail(node, "a rule needs \"search\", \"name\" or \"glob\"");
     if (!has_state)
       return Fail(node, absl::StrCat("a rule needs \"state\": ", kStates));
+    if (rule.of != UserRule::Of::kWeight &&
+        rule.action == UserRule::Action::kZero3)
+      return Fail(node, "zero3 is a state of weights");
     if (rule.position >= 0 && rule.of != UserRule::Of::kInput &&
         rule.of != UserRule::Of::kOutput)
       return Fail(node, "\"position\" is for rules of: input or output");
@@ -241,6 +245,9 @@ class ConfigParser {
       const std::string text = Text(entry.getValue());
       if (!ok()) return;
       ReadState(entry.getValue(), text, axis.state);
+      if (axis.state.action == UserRule::Action::kZero3)
+        Fail(entry.getValue(),
+             "zero3 is the state of a whole weight, not of one axis");
       if (!ok()) return;
       rule.axes.push_back(std::move(axis));
     }
@@ -256,6 +263,10 @@ class ConfigParser {
     };
     if (words.empty()) return fail();
     if (words[0] == "replicate" && words.size() == 1) return;
+    if (words[0] == "zero3" && words.size() == 1) {
+      state.action = UserRule::Action::kZero3;
+      return;
+    }
     state.action = UserRule::Action::kSplit;
     if (words[0] != "split" || words.size() < 2 ||
         words[1].getAsInteger(10, state.dim))

@@ -17,7 +17,7 @@ namespace tp {
 //     - search: 'attn\.c_attn\.weight'     a regular expression, or
 //       name: h.0.attn.c_attn.weight       a whole name, or
 //       glob: h.*.attn.c_attn.weight       one with * for a component
-//       state: split 1 groups=3 chunk=12   or: replicate
+//       state: split 1 groups=3 chunk=12   or: replicate, or: zero3
 //       optional: true                     may match nothing
 //     - glob: h.*.mlp                      of modules: an
 //       of: output                         input or output,

@@ -9,7 +9,9 @@ namespace tp {
 
 // How a tensor is to lie on one axis.
 struct RuleState {
-  enum class Action { kReplicate, kSplit };
+  // kZero3, of weights: computed with whole on every rank, as kReplicate, but
+  // sharded at rest when training.
+  enum class Action { kReplicate, kSplit, kZero3 };
 
   Action action = Action::kReplicate;
   int dim = 0;         // kSplit; negative counts from the end

@@ -48,7 +48,8 @@ absl::StatusOr<const UserRule*> RuleOfWeight(RuleMatcher& matcher,
   return chosen;
 }
 
-absl::Status AnnotateArguments(Module& module, const UserRules& rules) {
+absl::Status AnnotateArguments(Module& module, const UserRules& rules,
+                               bool train) {
   TP_ASSIGN_OR_RETURN(RuleMatcher weights,
                       RuleMatcher::Of(rules, UserRule::Of::kWeight));
   std::vector<std::string> known;
@@ -61,7 +62,12 @@ absl::Status AnnotateArguments(Module& module, const UserRules& rules) {
       ShardingSpec spec;
       TP_ASSIGN_OR_RETURN(const UserRule* rule,
                           RuleOfWeight(weights, info, *value, module, spec));
-      if (rule != nullptr) value->set_spec(std::move(spec));
+      if (rule == nullptr) continue;
+      if (rule->action == UserRule::Action::kZero3 && !train)
+        return RuleError(*rule,
+                         "zero3 is a state of training: compile with --train, "
+                         "or write replicate");
+      value->set_spec(std::move(spec));
     }
   }
   return weights.CheckUsed("weight", known);
@@ -107,7 +113,7 @@ absl::Status CheckStamp(const Module& module, const UserRules& rules) {
 
 absl::Status AnnotateWeights(Module& module, const PassContext& context) {
   TP_RETURN_IF_ERROR(CheckStamp(module, context.rules));
-  TP_RETURN_IF_ERROR(AnnotateArguments(module, context.rules));
+  TP_RETURN_IF_ERROR(AnnotateArguments(module, context.rules, context.train));
   TP_RETURN_IF_ERROR(InsertPins(module, context.rules));
   // Inputs that stay on the ranks from call to call.
   TP_ASSIGN_OR_RETURN(std::vector<PinnedValue> pinned,

@@ -36,6 +36,9 @@ struct PassContext {
   // Gathered parameters stay until the backward pass has used them; else
   // large ones are let go and gathered again.
   bool zero3_keep = false;
+  // Called with the first name of each parameter that ZeRO-3 shards; may be
+  // empty.
+  std::function<void(const std::string&)> on_zero3;
   // Remarks for the user, one line each; may be empty.
   std::function<void(const std::string&)> remark;
   // Called with the module after each pass of a pipeline; may be empty.

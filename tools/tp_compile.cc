@@ -64,7 +64,8 @@ Splits a TorchScript model over N ranks and writes a package that tp-run runs.
   --labels NAME      the input that holds its labels
   --shift N          position i is to predict the label at i + N (default 0)
   --zero3 WHEN       shards at rest what the plan leaves whole: auto (when
-                     training), on or off
+                     training), on or off; rules of --config come first: state
+                     zero3 shards what it names, replicate keeps it whole
   --zero3-keep       keeps what was gathered for forward until backward
   --config FILE      rules (YAML) on weights, modules and values, or a plan.yaml;
                      the rest is searched
@@ -521,6 +522,10 @@ absl::Status Compile(Options& options, UnfinishedPackage& unfinished) {
   if (!options.config.empty()) {
     TP_ASSIGN_OR_RETURN(context.rules, ReadConfig(options.config));
   }
+  PackageOptions package;
+  context.on_zero3 = [&](const std::string& name) {
+    package.zero3.push_back(name);
+  };
   context.remark = [&](const std::string& text) { progress.Remark(text); };
   absl::Status dumped;
   context.dump = [&](int index, const std::string& pass, const Module& module) {
@@ -541,7 +546,6 @@ absl::Status Compile(Options& options, UnfinishedPackage& unfinished) {
   }
   TP_ASSIGN_OR_RETURN(PlanSummary summary,
                       Summarize(*model.module, context.cost));
-  PackageOptions package;
   package.model = ModelName(sources);
   package.generate = options.generate_info;
   package.torch_version = TP_TORCH_VERSION;

@@ -2,6 +2,7 @@
 
 #include <unistd.h>
 
+#include <cmath>
 #include <csignal>
 #include <filesystem>
 #include <fstream>
@@ -39,6 +40,12 @@ per line, {"input_ids": [...], "labels": [...]}; a folder stands for its files.
   --epochs N             times through the data (default 1; 0: without end)
   --steps N              at most so many optimizer steps (default: all data)
   --accumulate N         micro-batches per step (default 1)
+  --accumulate-by WHAT   batch (default): each of them counts the same; label:
+                         by its labels that are not -100, so that a step (and
+                         an evaluation) is the mean over all labels
+  --labels NAME          the input with the labels (default labels), and
+  --shift N              how many of the first ones the loss leaves out, 1
+                         where it predicts the next token (default 0)
 
 Optimizer:
   --optimizer NAME       adafactor, adamw (default) or sgd
@@ -100,6 +107,8 @@ struct Options {
   int warmup = 0;
   int schedule_steps = 0;
   int pad_id = 0;
+  std::string weigh = "batch";
+  std::string labels = "labels";
   bool no_shuffle = false;
   bool no_verify_hash = false;
   bool quiet = false;
@@ -124,6 +133,12 @@ absl::Status FinishOptions(Options& options) {
     return absl::InvalidArgumentError(
         "--steps, --eval-every, --log-every, --seed, --max-grad-norm and --lr "
         "cannot be negative, and --accumulate is 1 or more");
+  if (options.weigh != "batch" && options.weigh != "label")
+    return absl::InvalidArgumentError("--accumulate-by is batch or label");
+  if (options.trainer.label_shift < 0)
+    return absl::InvalidArgumentError("--shift cannot be negative");
+  if (options.weigh == "label")
+    options.trainer.weigh_by_labels = options.labels;
   OptimizerOptions& optimizer = options.trainer.optimizer;
   if (!options.betas.empty()) {
     const std::vector<std::string> parts = absl::StrSplit(options.betas, ',');
@@ -171,6 +186,9 @@ absl::Status ParseOptions(int argc, char** argv, Options& options) {
   line.Int("--epochs", &options.data.epochs);
   line.Int("--steps", &options.steps);
   line.Int("--accumulate", &options.trainer.accumulate);
+  line.String("--accumulate-by", &options.weigh);
+  line.String("--labels", &options.labels);
+  line.Int("--shift", &options.trainer.label_shift);
   OptimizerOptions& optimizer = options.trainer.optimizer;
   line.String("--optimizer", &optimizer.name);
   line.Double("--lr", &options.trainer.lr);
@@ -211,6 +229,11 @@ absl::Status ParseOptions(int argc, char** argv, Options& options) {
   if (options.common.answers()) return absl::OkStatus();
   options.package = options.common.positional;
   return FinishOptions(options);
+}
+
+// JSON has no word for what is no finite number.
+std::string JsonNumber(double number) {
+  return std::isfinite(number) ? absl::StrFormat("%.9g", number) : "null";
 }
 
 class Training {
@@ -316,10 +339,10 @@ class Training {
     if (!options_.plot.empty()) losses_.push_back({report.step, report.loss});
     if (metrics_.is_open()) {
       metrics_ << absl::StrFormat(
-          "{\"step\": %d, \"loss\": %.9g, \"lr\": %.9g, \"grad_norm\": %.9g, "
+          "{\"step\": %d, \"loss\": %s, \"lr\": %.9g, \"grad_norm\": %s, "
           "\"tokens\": %d, \"seconds\": %.6f}\n",
-          report.step, report.loss, report.lr, report.grad_norm, report.tokens,
-          report.seconds);
+          report.step, JsonNumber(report.loss), report.lr,
+          JsonNumber(report.grad_norm), report.tokens, report.seconds);
       metrics_.flush();
       if (!metrics_)
         return absl::UnavailableError(
@@ -348,8 +371,8 @@ class Training {
     evaluated_step_ = trainer_->steps_done();
     if (!options_.plot.empty()) eval_losses_.push_back({evaluated_step_, loss});
     if (metrics_.is_open())
-      metrics_ << absl::StrFormat("{\"step\": %d, \"eval_loss\": %.9g}\n",
-                                  trainer_->steps_done(), loss)
+      metrics_ << absl::StrFormat("{\"step\": %d, \"eval_loss\": %s}\n",
+                                  trainer_->steps_done(), JsonNumber(loss))
                << std::flush;
     if (!options_.quiet)
       std::cout << absl::StrFormat("step %d  evaluation loss %.4f",

@@ -20,11 +20,11 @@ namespace {
 class Adafactor : public Optimizer {
  public:
   Adafactor(const OptimizerOptions& options, ParameterStore store,
-            std::vector<double> decay, Communicator* axis)
+            std::vector<double> decay, std::vector<Communicator*> axes)
       : options_(options),
         store_(std::move(store)),
         decay_(std::move(decay)),
-        axis_(axis),
+        axes_(std::move(axes)),
         slots_(store_.size()) {
     for (int i = 0; i < store_.size(); ++i) {
       const at::Tensor value = store_.parameter(i).value;
@@ -92,14 +92,22 @@ class Adafactor : public Optimizer {
   };
 
   bool Factored(int i) const { return slots_[i].row.defined(); }
-  // Whether sums over that dim (counted from the end) need the other ranks.
-  bool IsSplit(int i, int64_t dim_from_end) const {
-    const Placement& placement = store_.placement(i);
-    return !options_.per_shard && placement.is_shard() &&
-           placement.dim() == store_.parameter(i).value.dim() - dim_from_end;
+  // Whether sums over that dim (counted from the end) need the other ranks of
+  // the axis.
+  bool IsSplit(size_t i, size_t axis, int64_t dim_from_end) const {
+    const Placement& placement = store_.spec(static_cast<int>(i))[axis];
+    return placement.is_shard() && placement.dim() == DimOf(i, dim_from_end);
   }
-  bool IsSplit(int i) const {
-    return !options_.per_shard && store_.placement(i).is_shard();
+  int64_t DimOf(size_t i, int64_t dim_from_end) const {
+    return store_.parameter(static_cast<int>(i)).value.dim() - dim_from_end;
+  }
+  // Adds up over ranks what is to be of the whole tensor; `sums` is by
+  // parameter.
+  absl::Status AddUp(llvm::ArrayRef<at::Tensor*> sums,
+                     llvm::function_ref<bool(size_t i, size_t axis)> is_split,
+                     const char* what) {
+    if (options_.per_shard) return absl::OkStatus();
+    return SumOverAxes(sums, axes_, is_split, what);
   }
   double SizeOf(int i, int64_t dim_from_end) const {
     const at::Tensor& value = store_.parameter(i).value;
@@ -116,10 +124,11 @@ class Adafactor : public Optimizer {
   }
 
   absl::Status UpdateMeans(llvm::ArrayRef<at::Tensor> gradients) {
-    std::vector<at::Tensor*> shared;
+    std::vector<at::Tensor*> means;  // two of each parameter
     for (int i = 0; i < store_.size(); ++i) {
-      if (!gradients[i].defined()) continue;
       Slot& slot = slots_[i];
+      means.insert(means.end(), {&slot.row_now, &slot.col_now});
+      if (!gradients[i].defined()) continue;
       const at::Tensor gradient = store_.Gradient(i, gradients[i]);
       at::Tensor square = gradient.square().add_(options_.eps1);
       if (!Factored(i)) {
@@ -128,10 +137,13 @@ class Adafactor : public Optimizer {
       }
       slot.row_now = square.sum({-1}).div_(SizeOf(i, 1));
       slot.col_now = square.sum({-2}).div_(SizeOf(i, 2));
-      if (IsSplit(i, 1)) shared.push_back(&slot.row_now);
-      if (IsSplit(i, 2)) shared.push_back(&slot.col_now);
     }
-    TP_RETURN_IF_ERROR(SumOverRanks(shared, axis_, "adafactor.means"));
+    TP_RETURN_IF_ERROR(AddUp(
+        means,
+        [&](size_t mean, size_t axis) {
+          return IsSplit(mean / 2, axis, mean % 2 == 0 ? 1 : 2);
+        },
+        "adafactor.means"));
     for (int i = 0; i < store_.size(); ++i) {
       if (!gradients[i].defined() || !Factored(i)) continue;
       Slot& slot = slots_[i];
@@ -144,15 +156,18 @@ class Adafactor : public Optimizer {
   }
 
   absl::Status MeansOfRows(llvm::ArrayRef<at::Tensor> gradients) {
-    std::vector<at::Tensor*> shared;
+    std::vector<at::Tensor*> means;
     for (int i = 0; i < store_.size(); ++i) {
-      if (!gradients[i].defined() || !Factored(i)) continue;
       Slot& slot = slots_[i];
+      slot.mean_of_rows.reset();
+      means.push_back(&slot.mean_of_rows);
+      if (!gradients[i].defined() || !Factored(i)) continue;
       slot.mean_of_rows =
           slot.row.sum({-1}, /*keepdim=*/true).div_(SizeOf(i, 2));
-      if (IsSplit(i, 2)) shared.push_back(&slot.mean_of_rows);
     }
-    return SumOverRanks(shared, axis_, "adafactor.mean_of_rows");
+    return AddUp(
+        means, [&](size_t i, size_t axis) { return IsSplit(i, axis, 2); },
+        "adafactor.mean_of_rows");
   }
 
   // The step before it is scaled; in the place of a gradient that has the
@@ -168,18 +183,24 @@ class Adafactor : public Optimizer {
   }
 
   absl::Status SquareSums(llvm::ArrayRef<at::Tensor> gradients) {
-    std::vector<at::Tensor*> shared;
+    std::vector<at::Tensor*> sums;
     for (int i = 0; i < store_.size(); ++i) {
-      if (!gradients[i].defined()) continue;
       Slot& slot = slots_[i];
+      slot.sum.reset();
+      sums.push_back(&slot.sum);
+      if (!gradients[i].defined()) continue;
       const at::Tensor update = Update(i, gradients[i]);
       slot.sum = at::scalar_tensor(SquareSum(update), at::kDouble);
       // Of 16-bit gradients, the update is computed twice: f32 copies of all
       // of them at once would be the largest thing in memory.
       if (update.is_same(gradients[i])) slot.update = update;
-      if (IsSplit(i)) shared.push_back(&slot.sum);
     }
-    return SumOverRanks(shared, axis_, "adafactor.rms");
+    return AddUp(
+        sums,
+        [&](size_t i, size_t axis) {
+          return store_.spec(static_cast<int>(i))[axis].is_shard();
+        },
+        "adafactor.rms");
   }
 
   // The state lies as the parameter does in the dims it keeps.
@@ -189,13 +210,19 @@ class Adafactor : public Optimizer {
     const bool row = name[0] == 'r';
     const int dropped = row ? ndim - 1 : ndim - 2;
     state.sizes.erase(state.sizes.begin() + dropped);
-    if (!state.placement.is_shard()) return state;
-    const int dim = state.placement.dim();
-    if (dim == dropped) {
-      state.placement =
-          options_.per_shard ? Placement::Partial() : Placement::Replicate();
-    } else if (dim > dropped) {
-      state.placement = Placement::Shard(dim - 1, state.placement.factor());
+    bool own = false;  // each rank has its own values
+    for (Placement& placement : state.spec) {
+      if (!placement.is_shard()) continue;
+      const int dim = placement.dim();
+      if (dim == dropped) {
+        own = options_.per_shard;
+        placement = Placement::Replicate();
+      } else if (dim > dropped) {
+        placement = Placement::Shard(dim - 1, placement.factor());
+      }
+    }
+    for (Placement& placement : state.spec) {
+      if (own && placement.is_replicate()) placement = Placement::Partial();
     }
     return state;
   }
@@ -203,7 +230,7 @@ class Adafactor : public Optimizer {
   const OptimizerOptions options_;
   ParameterStore store_;
   const std::vector<double> decay_;
-  Communicator* const axis_;
+  const std::vector<Communicator*> axes_;
   std::vector<Slot> slots_;
   double decay2_ = 0;
 };
@@ -213,9 +240,9 @@ class Adafactor : public Optimizer {
 std::unique_ptr<Optimizer> MakeAdafactor(const OptimizerOptions& options,
                                          ParameterStore store,
                                          std::vector<double> decay,
-                                         Communicator* axis) {
+                                         std::vector<Communicator*> axes) {
   return std::make_unique<Adafactor>(options, std::move(store),
-                                     std::move(decay), axis);
+                                     std::move(decay), std::move(axes));
 }
 
 }  // namespace tp

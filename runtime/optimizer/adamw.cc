@@ -83,7 +83,8 @@ class AdamW : public Optimizer {
 
 std::unique_ptr<Optimizer> MakeAdamW(const OptimizerOptions& options,
                                      ParameterStore store,
-                                     std::vector<double> decay, Communicator*) {
+                                     std::vector<double> decay,
+                                     std::vector<Communicator*>) {
   return std::make_unique<AdamW>(options, std::move(store), std::move(decay));
 }
 

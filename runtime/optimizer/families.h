@@ -12,18 +12,20 @@ namespace tp {
 // `decay`: the weight decay of each parameter.
 using OptimizerMaker = std::unique_ptr<Optimizer> (*)(
     const OptimizerOptions& options, ParameterStore store,
-    std::vector<double> decay, Communicator* axis);
+    std::vector<double> decay, std::vector<Communicator*> axes);
 
 std::unique_ptr<Optimizer> MakeSgd(const OptimizerOptions& options,
                                    ParameterStore store,
-                                   std::vector<double> decay, Communicator*);
+                                   std::vector<double> decay,
+                                   std::vector<Communicator*>);
 std::unique_ptr<Optimizer> MakeAdamW(const OptimizerOptions& options,
                                      ParameterStore store,
-                                     std::vector<double> decay, Communicator*);
+                                     std::vector<double> decay,
+                                     std::vector<Communicator*>);
 std::unique_ptr<Optimizer> MakeAdafactor(const OptimizerOptions& options,
                                          ParameterStore store,
                                          std::vector<double> decay,
-                                         Communicator* axis);
+                                         std::vector<Communicator*> axes);
 
 }  // namespace tp
 

@@ -42,4 +42,20 @@ absl::Status SumOverRanks(std::vector<at::Tensor*>& tensors, Communicator* axis,
   return SumOfType(tensors, axis, what, at::kDouble);
 }
 
+absl::Status SumOverAxes(
+    llvm::ArrayRef<at::Tensor*> tensors, llvm::ArrayRef<Communicator*> axes,
+    llvm::function_ref<bool(size_t tensor, size_t axis)> is_split,
+    const char* what) {
+  for (size_t axis = 0; axis < axes.size(); ++axis) {
+    std::vector<at::Tensor*> shared;
+    for (size_t i = 0; i < tensors.size(); ++i) {
+      if (tensors[i]->defined() && is_split(i, axis)) {
+        shared.push_back(tensors[i]);
+      }
+    }
+    TP_RETURN_IF_ERROR(SumOverRanks(shared, axes[axis], what));
+  }
+  return absl::OkStatus();
+}
+
 }  // namespace tp

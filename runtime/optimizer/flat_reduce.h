@@ -7,6 +7,8 @@
 #include <vector>
 
 #include "absl/status/status.h"
+#include "llvm/ADT/ArrayRef.h"
+#include "llvm/ADT/STLFunctionalExtras.h"
 #include "runtime/comm/communicator.h"
 
 namespace tp {
@@ -16,6 +18,12 @@ namespace tp {
 // the call in messages.
 absl::Status SumOverRanks(std::vector<at::Tensor*>& tensors, Communicator* axis,
                           const char* what);
+
+// The same over each axis in turn: of all `tensors`, those `is_split` on it.
+absl::Status SumOverAxes(
+    llvm::ArrayRef<at::Tensor*> tensors, llvm::ArrayRef<Communicator*> axes,
+    llvm::function_ref<bool(size_t tensor, size_t axis)> is_split,
+    const char* what);
 
 }  // namespace tp
 

@@ -10,15 +10,21 @@ namespace tp {
 
 absl::StatusOr<double> GlobalGradNorm(
     const std::vector<TrainableParameter>& parameters,
-    const std::vector<at::Tensor>& gradients, Communicator* axis) {
+    const std::vector<at::Tensor>& gradients,
+    llvm::ArrayRef<Communicator*> axes) {
   std::vector<at::Tensor> squares(gradients.size());
-  std::vector<at::Tensor*> shared;
+  std::vector<at::Tensor*> all;
   for (size_t i = 0; i < gradients.size(); ++i) {
+    all.push_back(&squares[i]);
     if (!gradients[i].defined()) continue;
     squares[i] = at::scalar_tensor(SquareSum(gradients[i]), at::kDouble);
-    if (parameters[i].spec[0].is_shard()) shared.push_back(&squares[i]);
   }
-  TP_RETURN_IF_ERROR(SumOverRanks(shared, axis, "gradient norm"));
+  TP_RETURN_IF_ERROR(SumOverAxes(
+      all, axes,
+      [&](size_t i, size_t axis) {
+        return parameters[i].spec[axis].is_shard();
+      },
+      "gradient norm"));
   double sum = 0;
   for (const at::Tensor& square : squares) {
     if (square.defined()) sum += square.item<double>();

@@ -15,7 +15,8 @@ namespace tp {
 // Accumulates in f64; the same bits on all ranks, which all have to call.
 absl::StatusOr<double> GlobalGradNorm(
     const std::vector<TrainableParameter>& parameters,
-    const std::vector<at::Tensor>& gradients, Communicator* axis);
+    const std::vector<at::Tensor>& gradients,
+    llvm::ArrayRef<Communicator*> axes);
 
 // Scales the gradients by max_norm / (norm + 1e-6) where that is below 1, as
 // torch.nn.utils.clip_grad_norm_ does. A norm that is no number is scaled by

@@ -57,13 +57,13 @@ std::string OptimizerNames() {
 
 absl::StatusOr<std::unique_ptr<Optimizer>> MakeOptimizer(
     const OptimizerOptions& options, std::vector<TrainableParameter> parameters,
-    Communicator* axis) {
+    std::vector<Communicator*> axes) {
   for (const OptimizerRow& row : kRows) {
     if (options.name != row.name) continue;
     TP_ASSIGN_OR_RETURN(std::vector<double> decay,
                         DecayOf(options, row.weight_decay, parameters));
     return row.make(options, ParameterStore(options, std::move(parameters)),
-                    std::move(decay), axis);
+                    std::move(decay), std::move(axes));
   }
   return absl::InvalidArgumentError(
       absl::StrCat("there is no optimizer '", options.name,

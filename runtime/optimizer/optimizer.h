@@ -3,7 +3,7 @@
 // An optimizer holds the state of one rank. It updates the local parts of
 // parameters so that all ranks together do what one device would do: where a
 // statistic spans a whole tensor (Adafactor's row and column means), sums go
-// over the axis.
+// over the axes of the mesh that split it.
 #ifndef TP_RUNTIME_OPTIMIZER_OPTIMIZER_H_
 #define TP_RUNTIME_OPTIMIZER_OPTIMIZER_H_
 
@@ -50,7 +50,7 @@ struct OptimizerState {
   std::string name;            // "exp_avg", "row", "col", "master", ...
   at::Tensor value;            // local; the state itself, for copy_
   std::vector<int64_t> sizes;  // whole
-  Placement placement;         // on the axis; P: every rank has its own
+  ShardingSpec spec;           // P: every rank has its own
 };
 
 class Optimizer {
@@ -68,12 +68,12 @@ class Optimizer {
 // "adafactor, adamw, sgd"
 std::string OptimizerNames();
 
-// The communicator of the one mesh axis must outlive the optimizer; it may
+// The communicators, one per mesh axis, must outlive the optimizer; they may
 // have one rank. kInvalidArgument: an unknown name or a bad regular
 // expression.
 absl::StatusOr<std::unique_ptr<Optimizer>> MakeOptimizer(
     const OptimizerOptions& options, std::vector<TrainableParameter> parameters,
-    Communicator* axis);
+    std::vector<Communicator*> axes);
 
 }  // namespace tp
 

@@ -5,7 +5,6 @@
 #include <cstring>
 #include <utility>
 
-#include "ir/shard_extent.h"
 #include "runtime/counter_hash.h"
 
 namespace tp {
@@ -46,6 +45,55 @@ uint16_t RoundToF16(float value, uint64_t hash) {
       std::floor(std::ldexp(static_cast<double>(value), -unit) + chance);
   return c10::Half(static_cast<float>(std::ldexp(units, unit))).x;
 }
+
+// The indices in the whole tensor, row-major, of the elements of a block, one
+// after the other.
+class WholeIndices {
+ public:
+  WholeIndices(const std::vector<int64_t>& sizes,
+               llvm::ArrayRef<DimIntervals> block)
+      : at_(sizes.size()) {
+    int64_t stride = 1;
+    for (size_t dim = sizes.size(); dim-- > 0;) {
+      std::vector<int64_t> offsets;
+      for (const Interval& part : block[dim]) {
+        for (int64_t k = 0; k < part.extent; ++k) {
+          offsets.push_back((part.start + k) * stride);
+        }
+      }
+      stride *= sizes[dim];
+      offsets_.insert(offsets_.begin(), std::move(offsets));
+    }
+    if (!at_.empty()) Restart();
+  }
+
+  int64_t Next() {
+    if (at_.empty()) return 0;  // of a scalar
+    const size_t last = at_.size() - 1;
+    const int64_t index = outer_ + offsets_[last][at_[last]];
+    if (++at_[last] == offsets_[last].size()) {
+      size_t dim = last;
+      while (dim > 0 && at_[dim] == offsets_[dim].size()) {
+        at_[dim] = 0;
+        ++at_[--dim];
+      }
+      if (at_[0] < offsets_[0].size()) Restart();
+    }
+    return index;
+  }
+
+ private:
+  void Restart() {
+    outer_ = 0;
+    for (size_t dim = 0; dim + 1 < at_.size(); ++dim) {
+      if (!offsets_[dim].empty()) outer_ += offsets_[dim][at_[dim]];
+    }
+  }
+
+  std::vector<std::vector<int64_t>> offsets_;  // by dim, of its indices
+  std::vector<size_t> at_;
+  int64_t outer_ = 0;  // of all dims but the last
+};
 
 }  // namespace
 
@@ -107,29 +155,10 @@ void ParameterStore::RoundByChance(int i, const at::Tensor& updated,
   auto* out = reinterpret_cast<uint16_t*>(value.data_ptr());
   const uint64_t key = Scramble(Scramble(seed_ + static_cast<uint64_t>(step)) +
                                 HashOf(parameter.name));
-  const Placement& placed = placement(i);
   const bool f16 = value.scalar_type() == at::kHalf;
-  // The part as [outer][left][extent][inner] of [outer][left][size][inner].
-  int64_t size = 1;
-  int64_t inner = value.numel();
-  int64_t extent = 1;
-  int64_t offset = 0;
-  if (placed.is_shard() && value.numel() > 0) {
-    const DimFactor& box = placed.factor();
-    size = box.size.constant();
-    extent =
-        value.size(placed.dim()) / (box.left.constant() * box.right.constant());
-    inner = box.right.constant();
-    for (int64_t dim = placed.dim() + 1; dim < value.dim(); ++dim) {
-      inner *= value.size(dim);
-    }
-    offset = parameter.shard_offset;
-  }
+  WholeIndices at(whole_sizes(i), parameter.block);
   for (int64_t n = 0; n < value.numel(); ++n) {
-    const int64_t row = n / inner;
-    const int64_t index =
-        (row / extent * size + offset + row % extent) * inner + n % inner;
-    const uint64_t hash = Scramble(key + static_cast<uint64_t>(index));
+    const uint64_t hash = Scramble(key + static_cast<uint64_t>(at.Next()));
     out[n] = f16 ? RoundToF16(in[n], hash) : RoundToBf16(in[n], hash);
   }
 }
@@ -145,7 +174,7 @@ OptimizerState ParameterStore::StateOf(int i, const char* name,
   state.name = name;
   state.value = std::move(value);
   state.sizes = whole_sizes(i);
-  state.placement = placement(i);
+  state.spec = spec(i);
   return state;
 }
 

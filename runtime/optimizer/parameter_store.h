@@ -16,8 +16,8 @@ class ParameterStore {
 
   int size() const { return static_cast<int>(parameters_.size()); }
   const TrainableParameter& parameter(int i) const { return parameters_[i]; }
-  // How the parameter lies on the one axis.
-  const Placement& placement(int i) const { return parameters_[i].spec[0]; }
+  // How the parameter lies on the mesh.
+  const ShardingSpec& spec(int i) const { return parameters_[i].spec; }
   std::vector<int64_t> whole_sizes(int i) const;
   int64_t whole_numel(int i) const;
 

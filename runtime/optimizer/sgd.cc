@@ -60,7 +60,8 @@ class Sgd : public Optimizer {
 
 std::unique_ptr<Optimizer> MakeSgd(const OptimizerOptions& options,
                                    ParameterStore store,
-                                   std::vector<double> decay, Communicator*) {
+                                   std::vector<double> decay,
+                                   std::vector<Communicator*>) {
   return std::make_unique<Sgd>(options, std::move(store), std::move(decay));
 }
 

@@ -56,7 +56,7 @@ absl::StatusOr<std::vector<Entry>> EntriesOf(const RankTraining& training,
     entry.described.aliases.clear();
     entry.described.state = state.name;
     entry.described.sizes.assign(state.sizes.begin(), state.sizes.end());
-    entry.described.spec = {state.placement};
+    entry.described.spec = state.spec;
     const std::optional<DType> dtype = DTypeOf(state.value.scalar_type());
     if (!dtype) {
       return absl::InternalError(
@@ -71,17 +71,24 @@ absl::StatusOr<std::vector<Entry>> EntriesOf(const RankTraining& training,
 // What must not change between a save and going on from it.
 std::string OptionsText(const TrainerOptions& options) {
   const OptimizerOptions& o = options.optimizer;
-  return absl::StrFormat(
-      "accumulate=%d beta1=%.17g beta2=%.17g clip_threshold=%.17g "
-      "decay_rate=%.17g eps=%.17g eps1=%.17g lr=%.17g master_weights=%d "
-      "max_grad_norm=%.17g momentum=%.17g nesterov=%d no_decay=%s "
-      "per_shard=%d schedule=%s/%d/%d stochastic_rounding=%d "
-      "weight_decay=%.17g",
-      options.accumulate, o.beta1, o.beta2, o.clip_threshold, o.decay_rate,
-      o.eps, o.eps1, options.lr, o.master_weights, options.max_grad_norm,
-      o.momentum, o.nesterov, absl::StrJoin(o.no_decay, ","), o.per_shard,
-      options.schedule.name, options.schedule.warmup, options.schedule.total,
-      o.stochastic_rounding, o.weight_decay);
+  const std::string weighing =
+      options.weigh_by_labels.empty()
+          ? ""
+          : absl::StrFormat("weigh_by_labels=%s/%d ", options.weigh_by_labels,
+                            options.label_shift);
+  return absl::StrCat(
+      weighing,
+      absl::StrFormat(
+          "accumulate=%d beta1=%.17g beta2=%.17g clip_threshold=%.17g "
+          "decay_rate=%.17g eps=%.17g eps1=%.17g lr=%.17g master_weights=%d "
+          "max_grad_norm=%.17g momentum=%.17g nesterov=%d no_decay=%s "
+          "per_shard=%d schedule=%s/%d/%d stochastic_rounding=%d "
+          "weight_decay=%.17g",
+          options.accumulate, o.beta1, o.beta2, o.clip_threshold, o.decay_rate,
+          o.eps, o.eps1, options.lr, o.master_weights, options.max_grad_norm,
+          o.momentum, o.nesterov, absl::StrJoin(o.no_decay, ","), o.per_shard,
+          options.schedule.name, options.schedule.warmup,
+          options.schedule.total, o.stochastic_rounding, o.weight_decay));
 }
 
 absl::Status ReadEntry(const CheckpointReader& reader, const Mesh& mesh,
@@ -100,11 +107,10 @@ absl::Status ReadEntry(const CheckpointReader& reader, const Mesh& mesh,
   }
   at::Tensor value = at::empty_like(entry.value, at::MemoryFormat::Contiguous);
   if (stored->sharded().HasOwnValues()) {
-    if (reader.checkpoint().mesh.num_ranks() != mesh.num_ranks()) {
+    if (!(reader.checkpoint().mesh == mesh)) {
       return absl::FailedPreconditionError(
           absl::StrCat(reader.folder(), ": '", key,
-                       "' is of each rank alone and fits no other number of "
-                       "ranks"));
+                       "' is of each rank alone and fits no other mesh"));
     }
     TP_ASSIGN_OR_RETURN(Bytes bytes,
                         reader.files().ReadOwn(stored->sharded(), rank));

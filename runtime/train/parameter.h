@@ -9,6 +9,7 @@
 
 #include "ir/placement.h"
 #include "ir/type.h"
+#include "ir/weight_source.h"
 
 namespace tp {
 
@@ -18,7 +19,7 @@ struct TrainableParameter {
   at::Tensor value;                  // local part, contiguous, updated in place
   TensorType type;                   // whole (global) type, constant dims
   ShardingSpec spec;                 // one placement per mesh axis (R or Shard)
-  int64_t shard_offset = 0;          // first index held of the split factor
+  std::vector<DimIntervals> block;   // per dim, which indices that is
 };
 
 }  // namespace tp

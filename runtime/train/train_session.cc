@@ -5,7 +5,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
-#include "ir/shard_extent.h"
+#include "ir/shard_block.h"
 #include "ir/status.h"
 #include "runtime/default_dtype.h"
 #include "runtime/run_inputs.h"
@@ -144,17 +144,16 @@ absl::Status TrainSession::StartRank(int rank,
     parameter.value = weights[i];
     parameter.type = weight.type;
     parameter.spec = weight.spec;
-    const auto coordinates = module->mesh().Coordinates(rank);
-    for (size_t axis = 0; axis < parameter.spec.size(); ++axis) {
-      const Placement& placement = parameter.spec[axis];
+    for (const Placement& placement : parameter.spec) {
       if (!placement.is_shard()) continue;
       parameter.type.dims[placement.dim()] = placement.factor().dim_size();
-      parameter.shard_offset =
-          ShardExtentOf(placement.factor().size,
-                        module->mesh().axis(static_cast<int>(axis)).size,
-                        coordinates[axis])
-              .offset.constant();
     }
+    llvm::SmallVector<int64_t, 4> sizes;
+    for (const SymExpr& dim : parameter.type.dims) {
+      sizes.push_back(dim.constant());
+    }
+    TP_ASSIGN_OR_RETURN(parameter.block,
+                        BlockOf(sizes, parameter.spec, module->mesh(), rank));
     auto& list =
         weight.carried ? state.training.buffers : state.training.parameters;
     list.push_back(std::move(parameter));

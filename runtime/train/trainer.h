@@ -1,6 +1,6 @@
 // The training loop: micro-batches in, optimizer steps out.
 //
-// One step runs `accumulate` micro-batches, adds up 1 / accumulate of each
+// One step runs `accumulate` micro-batches, adds up the share of each
 // gradient, sums over ranks once, clips by the global norm and lets the
 // optimizer update. What it does equals one device's run of the same loop,
 // whatever the number of ranks.
@@ -28,13 +28,20 @@ struct TrainerOptions {
   double lr = 1e-3;          // at the top of the schedule
   double max_grad_norm = 1;  // 0: no clipping
   int accumulate = 1;        // micro-batches per step
-  uint64_t seed = 42;        // of dropout and stochastic rounding
+  // Of these micro-batches each counts 1 / accumulate; or, where this names
+  // the input with the labels, by how many labels it has that are not -100,
+  // so that a step is the mean over all its labels.
+  std::string weigh_by_labels;
+  // Labels of the first positions that the loss leaves out, as one that
+  // predicts the next token leaves out the first.
+  int label_shift = 0;
+  uint64_t seed = 42;  // of dropout and stochastic rounding
 };
 
 // What one optimizer step did.
 struct StepReport {
   int64_t step = 0;  // from 1
-  double loss = 0;   // mean over the micro-batches
+  double loss = 0;   // of the micro-batches, each by its share
   double lr = 0;
   double grad_norm = 0;  // before clipping
   bool skipped = false;  // a scaled f16 gradient overflowed
@@ -54,7 +61,7 @@ class Trainer {
   // One step. Nothing: the data ended before a whole step; its micro-batches
   // are dropped.
   absl::StatusOr<std::optional<StepReport>> Step(const NextBatch& next);
-  // Mean loss over micro-batches, without dropout.
+  // Mean loss over micro-batches, by the same shares, without dropout.
   absl::StatusOr<double> Evaluate(const NextBatch& next);
 
   const TrainerOptions& options() const { return options_; }
@@ -70,6 +77,9 @@ class Trainer {
  private:
   Trainer(TrainSession& session, TrainerOptions options)
       : session_(session), options_(std::move(options)) {}
+  // What a micro-batch counts against others: 1, or its labels.
+  absl::StatusOr<double> CountOf(const NamedTensors& batch) const;
+  uint64_t RandomKey(int micro_batch) const;
   absl::Status Update(StepReport& report);
 
   TrainSession& session_;

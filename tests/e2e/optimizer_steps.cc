@@ -41,6 +41,7 @@ absl::StatusOr<Data> Read(const std::string& path) {
       parameter.type.dims.push_back(SymExpr(size));
     }
     parameter.spec = {Placement::Replicate()};
+    parameter.block = WholeBlock(tensor.sizes().vec());
     data.parameters.push_back(std::move(parameter));
   }
   for (int step = 1;; ++step) {
@@ -106,7 +107,7 @@ absl::Status Main(int argc, char** argv) {
     TP_ASSIGN_OR_RETURN(OptimizerOptions options,
                         OptionsOf(argc - 5, argv + 5));
     TP_ASSIGN_OR_RETURN(auto optimizer, MakeOptimizer(options, data.parameters,
-                                                      ranks[0].get()));
+                                                      {ranks[0].get()}));
     int64_t step = 0;
     for (const auto& gradients : data.gradients) {
       TP_RETURN_IF_ERROR(

@@ -9,11 +9,11 @@
 //     ...
 //
 // The first line names the passes to run, none for parsing only, and then
-// perhaps `rank=K`, which makes the program of that rank, and `train`. `rule` lines are
-// what a user's config would say: a regular expression, then `replicate` or
-// `split DIM [CHUNK [GROUPS]]`; a `// loss:` line before them is KIND LABELS
-// [SHIFT]. Under the separator stands what Print gives,
-// or the error. Without one the text must print as it stands.
+// perhaps `rank=K`, which makes the program of that rank, and `train`. `rule`
+// lines are what a user's config would say: a regular expression, then
+// `replicate` or `split DIM [CHUNK [GROUPS]]`; a `// loss:` line before them is
+// KIND LABELS [SHIFT]. Under the separator stands what Print gives, or the
+// error. Without one the text must print as it stands.
 //
 // UPDATE_GOLDEN=1 in the environment rewrites what is under the separators.
 #include <algorithm>
@@ -68,8 +68,13 @@ absl::StatusOr<UserRule> ParseRuleLine(llvm::StringRef line) {
   std::string word;
   words >> word;
   if (word == "replicate") return rule;
+  if (word == "zero3") {
+    rule.action = UserRule::Action::kZero3;
+    return rule;
+  }
   if (word != "split")
-    return absl::InvalidArgumentError("a rule is replicate or split DIM");
+    return absl::InvalidArgumentError(
+        "a rule is replicate, zero3 or split DIM");
   rule.action = UserRule::Action::kSplit;
   words >> rule.dim;
   if (!words) return absl::InvalidArgumentError("split needs a dim");

@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "gtest/gtest.h"
+#include "ir/shard_block.h"
 #include "runtime/comm/threads_communicator.h"
 #include "runtime/optimizer/optimizer.h"
 #include "tests/torch_unit/rank_programs.h"
@@ -91,10 +92,10 @@ inline TrainableParameter ParameterOf(const ParameterCase& parameter,
   const Placement placement = PlacementOf(parameter);
   result.value = LocalPart(whole, placement, ranks, rank);
   result.spec = {placement};
-  if (placement.is_shard()) {
-    result.shard_offset =
-        PartOf(placement.factor().size.constant(), ranks, rank).offset;
-  }
+  auto block =
+      BlockOf(parameter.sizes, result.spec, Mesh({{"tp", ranks}}), rank);
+  EXPECT_TRUE(block.ok()) << block.status();
+  if (block.ok()) result.block = *block;
   return result;
 }
 

@@ -71,7 +71,7 @@ TrainedWeights Train(const OptimizerOptions& options, int ranks,
       parts[i][rank] = parameters[i].value;
     }
     TP_ASSIGN_OR_RETURN(std::unique_ptr<Optimizer> optimizer,
-                        MakeOptimizer(options, parameters, axis));
+                        MakeOptimizer(options, parameters, {axis}));
     for (int step = 1; step <= kSteps; ++step) {
       std::vector<at::Tensor> gradients(count);
       for (size_t i = 0; i < count; ++i) {
@@ -103,13 +103,13 @@ TrainedWeights Train(const OptimizerOptions& options, int ranks,
   for (size_t s = 0; s < states[0].size(); ++s) {
     const OptimizerState& state = states[0][s];
     SCOPED_TRACE(cases[state.parameter].name + " " + state.name);
-    if (state.placement.is_partial()) continue;  // as many as ranks
+    if (state.spec[0].is_partial()) continue;  // as many as ranks
     std::vector<at::Tensor> pieces;
     for (int rank = 0; rank < ranks; ++rank) {
       pieces.push_back(states[rank][s].value);
     }
     run.states.emplace_back(cases[state.parameter].name + " " + state.name,
-                            WholeOf(pieces, state.placement, state.sizes));
+                            WholeOf(pieces, state.spec[0], state.sizes));
   }
   return run;
 }
@@ -186,7 +186,7 @@ TEST(OptimizerTest, StateLiesAsItsParameterDoes) {
           ParameterOf(one, at::zeros(one.sizes), /*ranks=*/2, rank));
     }
     TP_ASSIGN_OR_RETURN(auto optimizer,
-                        MakeOptimizer(Named("adafactor"), parameters, axis));
+                        MakeOptimizer(Named("adafactor"), parameters, {axis}));
     const std::vector<std::pair<std::string, std::string>> wanted = {
         {"norm.split square", "S(0)"},
         {"up row", "S(0)"},
@@ -211,7 +211,7 @@ TEST(OptimizerTest, StateLiesAsItsParameterDoes) {
       for (const auto& [key, placement] : wanted) {
         if (key != name) continue;
         ++found;
-        EXPECT_EQ(state.placement.ToString(), placement) << name;
+        EXPECT_EQ(state.spec[0].ToString(), placement) << name;
       }
     }
     EXPECT_EQ(found, wanted.size());
@@ -250,7 +250,7 @@ TEST(OptimizerTest, RoundingByChanceIsFairAndTheSameAtAnyNumberOfRanks) {
             ParameterOf({"x", {200000}, "R"}, value, 1, 0);
         const at::Tensor updated = parameter.value;
         TP_ASSIGN_OR_RETURN(auto optimizer,
-                            MakeOptimizer(options, {parameter}, axis));
+                            MakeOptimizer(options, {parameter}, {axis}));
         TP_RETURN_IF_ERROR(optimizer->Step(
             1, spacing / 8, {at::full({200000}, -1.0, at::kFloat)}));
         const double moved =
@@ -272,7 +272,7 @@ TEST(OptimizerTest, MasterWeightsKeepWhatRoundingLoses) {
           ParameterOf({"x", {4}, "R"}, at::ones({4}, at::kBFloat16), 1, 0);
       const at::Tensor value = parameter.value;
       TP_ASSIGN_OR_RETURN(auto optimizer,
-                          MakeOptimizer(options, {parameter}, axis));
+                          MakeOptimizer(options, {parameter}, {axis}));
       for (int step = 1; step <= 100; ++step) {
         TP_RETURN_IF_ERROR(
             optimizer->Step(step, 1e-3, {at::ones({4}, at::kBFloat16)}));
@@ -288,13 +288,13 @@ TEST(OptimizerTest, BadOptionsAreErrors) {
   OnRanks(1, [&](int, Communicator* axis) -> absl::Status {
     OptimizerOptions options;
     options.name = "adam";
-    auto unknown = MakeOptimizer(options, {}, axis);
+    auto unknown = MakeOptimizer(options, {}, {axis});
     EXPECT_EQ(unknown.status().code(), absl::StatusCode::kInvalidArgument);
     EXPECT_THAT(std::string(unknown.status().message()),
                 HasSubstr("adafactor, adamw, sgd"));
     options.name = "sgd";
     options.no_decay = {"("};
-    auto bad = MakeOptimizer(options, {}, axis);
+    auto bad = MakeOptimizer(options, {}, {axis});
     EXPECT_EQ(bad.status().code(), absl::StatusCode::kInvalidArgument);
     return absl::OkStatus();
   });

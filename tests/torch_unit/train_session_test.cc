@@ -98,6 +98,7 @@ std::unique_ptr<Module> PlanFor(const std::string& program, int ranks,
   if (plan.replicate) {
     UserRule rule;
     rule.pattern = ".";
+    if (plan.zero3) rule.action = UserRule::Action::kZero3;
     context.rules.push_back(rule);
   }
   std::vector<std::string> passes = PlanPipeline(/*train=*/true);

@@ -15,10 +15,12 @@ TEST(ConfigReaderTest, ReadsRulesInOrder) {
   - name: wte.weight
     state: replicate
     optional: true
+  - name: lm_head.weight
+    state: zero3
 )",
                                                 "plan.yaml");
   ASSERT_TRUE(rules.ok()) << rules.status();
-  ASSERT_EQ(rules->size(), 2u);
+  ASSERT_EQ(rules->size(), 3u);
   EXPECT_EQ((*rules)[0].pattern, "attn\\.c_attn\\.weight");
   EXPECT_FALSE((*rules)[0].exact);
   EXPECT_EQ((*rules)[0].action, UserRule::Action::kSplit);
@@ -29,6 +31,7 @@ TEST(ConfigReaderTest, ReadsRulesInOrder) {
   EXPECT_TRUE((*rules)[1].exact);
   EXPECT_TRUE((*rules)[1].optional);
   EXPECT_EQ((*rules)[1].action, UserRule::Action::kReplicate);
+  EXPECT_EQ((*rules)[2].action, UserRule::Action::kZero3);
 }
 
 TEST(ConfigReaderTest, ReadsRulesOnValuesAndAxes) {

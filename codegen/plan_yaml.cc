@@ -136,7 +136,10 @@ std::string RuleStateText(const RuleState& state) {
   if (state.action == RuleState::Action::kReplicate) return "replicate";
   std::string text = absl::StrCat("split ", state.dim);
   if (state.groups != 1) absl::StrAppend(&text, " groups=", state.groups);
-  if (state.chunk != 1) absl::StrAppend(&text, " chunk=", state.chunk);
+  if (state.chunk == kAutoChunk)
+    absl::StrAppend(&text, " chunk=auto");
+  else if (state.chunk != 1)
+    absl::StrAppend(&text, " chunk=", state.chunk);
   return text;
 }
 

@@ -16,8 +16,8 @@ namespace yaml = llvm::yaml;
 
 constexpr size_t kMaxShownLine = 200;
 constexpr char kStates[] =
-    "split D, split D chunk=K, split D groups=G chunk=K, replicate, or (of a "
-    "weight, when training) zero3";
+    "split D, split D chunk=K, split D groups=G chunk=K (K may be auto), "
+    "replicate, or (of a weight, when training) zero3";
 
 class ConfigParser {
  public:
@@ -276,6 +276,10 @@ class ConfigParser {
       int64_t* target = key == "chunk"    ? &state.chunk
                         : key == "groups" ? &state.groups
                                           : nullptr;
+      if (key == "chunk" && number == "auto") {
+        state.chunk = kAutoChunk;
+        continue;
+      }
       if (target == nullptr || number.getAsInteger(10, *target) || *target < 1)
         return fail();
     }

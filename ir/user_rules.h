@@ -2,10 +2,15 @@
 #ifndef TP_IR_USER_RULES_H_
 #define TP_IR_USER_RULES_H_
 
+#include <cstdint>
 #include <string>
 #include <vector>
 
 namespace tp {
+
+// A chunk as large as the program knows any of the dim: a head, or all heads
+// that share keys and values.
+inline constexpr int64_t kAutoChunk = 0;
 
 // How a tensor is to lie on one axis.
 struct RuleState {
@@ -14,8 +19,8 @@ struct RuleState {
   enum class Action { kReplicate, kSplit, kZero3 };
 
   Action action = Action::kReplicate;
-  int dim = 0;         // kSplit; negative counts from the end
-  int64_t chunk = 1;   // whole chunks of so many indices move
+  int dim = 0;        // kSplit; negative counts from the end
+  int64_t chunk = 1;  // whole chunks of so many indices move; kAutoChunk: heads
   int64_t groups = 1;  // the dim holds so many blocks, each split alike
 };
 

@@ -2,10 +2,14 @@
 // placement at rest, which the search works around, and rules on inputs,
 // outputs and values of modules become ops that hold a placement (pins.h). A
 // rule can change speed and memory, never a result.
+#include <functional>
+
 #include "absl/strings/str_cat.h"
 #include "ir/status.h"
 #include "ir/value_names.h"
+#include "llvm/ADT/STLExtras.h"
 #include "llvm/ADT/StringMap.h"
+#include "passes/candidates.h"
 #include "passes/pass.h"
 #include "passes/pins.h"
 #include "passes/rule_match.h"
@@ -19,39 +23,71 @@ std::vector<std::string> NamesOf(const ArgumentInfo& info) {
   return names;
 }
 
-// What the rules say of a weight; null if none does. Every name of a tied
-// weight counts, and all have to agree.
-absl::StatusOr<const UserRule*> RuleOfWeight(RuleMatcher& matcher,
-                                             const ArgumentInfo& info,
-                                             const Value& value,
-                                             const Module& module,
-                                             ShardingSpec& spec) {
-  const UserRule* chosen = nullptr;
-  std::string chosen_name;
-  for (const std::string& name : NamesOf(info)) {
-    const UserRule* rule = matcher.First(name);
-    if (rule == nullptr || rule == chosen) continue;
-    TP_ASSIGN_OR_RETURN(ShardingSpec asked,
-                        SpecOf(*rule, name, value.type(), module.mesh()));
-    if (chosen != nullptr && asked != spec)
-      return RuleError(
-          *rule, absl::StrCat("asks for ", ToString(asked), " of \"", name,
-                              "\", but the rule at ", chosen->source, " for ",
-                              ToString(spec), " of \"", chosen_name,
-                              "\", which is the same weight: a tied weight "
-                              "lies one way"));
-    if (chosen != nullptr) continue;
-    chosen = rule;
-    chosen_name = name;
-    spec = std::move(asked);
+// Placements of weights that the program suggests, by name; empty unless a
+// rule asks for them.
+using Suggestions = llvm::StringMap<std::vector<Placement>>;
+
+absl::StatusOr<Suggestions> Suggest(const Module& module,
+                                    const UserRules& rules) {
+  Suggestions suggestions;
+  if (llvm::none_of(rules, HasAutoChunk) || module.mesh().ndim() == 0)
+    return suggestions;
+  for (const auto& function : module.functions()) {
+    if (!IsPlanned(module, *function)) continue;
+    TP_ASSIGN_OR_RETURN(
+        Candidates found,
+        FindCandidates(module, *function, DefaultAxis(module.mesh()), {}));
+    for (size_t i = 0; i < found.arguments.size(); ++i) {
+      std::vector<Placement>& list = suggestions[function->arguments()[i].name];
+      list.insert(list.end(), found.arguments[i].begin(),
+                  found.arguments[i].end());
+    }
   }
-  return chosen;
+  return suggestions;
+}
+
+// The rule that says how a weight is to lie, null if none does, and its spec.
+// Every name of a tied weight counts, and all have to agree; an optional rule
+// gives way.
+absl::StatusOr<const UserRule*> FindSpec(
+    RuleMatcher& matcher, const ArgumentInfo& info, const Value& value,
+    const Module& module, const Suggestions& suggestions, ShardingSpec& spec) {
+  struct Match {
+    const UserRule* rule;
+    std::string name;
+  };
+  std::vector<Match> matches;
+  for (const std::string& name : NamesOf(info))
+    if (const UserRule* rule = matcher.First(name))
+      matches.push_back({rule, name});
+  // In the order of the rules, which lie in one list.
+  llvm::stable_sort(matches, [](const Match& a, const Match& b) {
+    return std::less<>()(a.rule, b.rule);
+  });
+  for (const Match& match : matches) {
+    TP_ASSIGN_OR_RETURN(ShardingSpec asked,
+                        SpecOf(*match.rule, match.name, value.type(),
+                               module.mesh(), suggestions.lookup(info.name)));
+    if (match.rule == matches.front().rule) {
+      spec = std::move(asked);
+    } else if (asked != spec && !match.rule->optional) {
+      return RuleError(
+          *match.rule,
+          absl::StrCat("asks for ", ToString(asked), " of \"", match.name,
+                       "\", but the rule at ", matches.front().rule->source,
+                       " for ", ToString(spec), " of \"", matches.front().name,
+                       "\", which is the same weight: a tied weight lies one "
+                       "way"));
+    }
+  }
+  return matches.empty() ? nullptr : matches.front().rule;
 }
 
 absl::Status AnnotateArguments(Module& module, const UserRules& rules,
                                bool train) {
   TP_ASSIGN_OR_RETURN(RuleMatcher weights,
                       RuleMatcher::Of(rules, UserRule::Of::kWeight));
+  TP_ASSIGN_OR_RETURN(const Suggestions suggestions, Suggest(module, rules));
   std::vector<std::string> known;
   for (const auto& function : module.functions()) {
     for (size_t i = 0; i < function->arguments().size(); ++i) {
@@ -60,8 +96,9 @@ absl::Status AnnotateArguments(Module& module, const UserRules& rules,
       for (std::string& name : NamesOf(info)) known.push_back(std::move(name));
       Value* value = function->body().arguments()[i].get();
       ShardingSpec spec;
-      TP_ASSIGN_OR_RETURN(const UserRule* rule,
-                          RuleOfWeight(weights, info, *value, module, spec));
+      TP_ASSIGN_OR_RETURN(
+          const UserRule* rule,
+          FindSpec(weights, info, *value, module, suggestions, spec));
       if (rule == nullptr) continue;
       if (rule->action == UserRule::Action::kZero3 && !train)
         return RuleError(*rule,

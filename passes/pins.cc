@@ -179,6 +179,8 @@ class PinInserter {
     const char* const what = input ? "inputs" : "outputs";
     const std::vector<Value*> values =
         input ? InputsOf(function, path) : OutputsOf(function, path);
+    if (rule.optional && rule.position >= static_cast<int>(values.size()))
+      return absl::OkStatus();
     if (rule.position >= static_cast<int>(values.size()))
       return RuleError(
           rule, absl::StrCat("module \"", path, "\" has ", values.size(), " ",
@@ -238,6 +240,41 @@ class PinInserter {
   Module& module_;
   const UserRules& rules_;
 };
+
+using Pins = llvm::DenseMap<const Value*, const PinnedValue*>;
+
+absl::Status Impossible(const Op& op, const OpRule& rule,
+                        const PinnedValue& pin) {
+  const std::string what =
+      absl::StrCat(op.name(), " at ", ToString(op.location()), " cannot give ",
+                   ToString(pin.spec), "; its rule is ", rule.ToString());
+  if (pin.rule == nullptr) return absl::InvalidArgumentError(what);
+  return RuleError(*pin.rule, what);
+}
+
+// Where an operand was pinned to what an op cannot make its result of (a sum
+// that is no longer due), the op computes the whole.
+absl::Status MakePossible(const Module& module, Block& block,
+                          const CostModel& cost, const Pins& pins) {
+  for (const auto& op : block.ops()) {
+    for (const auto& region : op->regions())
+      TP_RETURN_IF_ERROR(MakePossible(module, *region, cost, pins));
+    TP_ASSIGN_OR_RETURN(OpRule rule, RuleOf(*op));
+    for (int axis = 0; axis < module.mesh().ndim(); ++axis) {
+      if (DeriveStrategy(*op, rule, module, axis, cost).ok()) continue;
+      for (int i = 0; i < op->num_results(); ++i) {
+        if (auto pin = pins.find(op->result(i)); pin != pins.end())
+          return Impossible(*op, rule, *pin->second);
+        ShardingSpec spec(op->result(i)->spec().begin(),
+                          op->result(i)->spec().end());
+        spec.resize(module.mesh().ndim());
+        spec[axis] = Placement::Replicate();
+        op->result(i)->set_spec(std::move(spec));
+      }
+    }
+  }
+  return absl::OkStatus();
+}
 
 void EraseOps(Block& block, const llvm::DenseMap<Value*, Value*>& dropped) {
   for (const auto& op : block.ops())
@@ -330,27 +367,22 @@ absl::Status PlacePins(Module& module, const PassContext& context) {
     }
     pin.value->set_spec(pin.spec);
   }
+  // A value goes around a loop as it leaves it.
   for (const PinnedValue& pin : pinned) {
     const Op* op = pin.value->op();
-    if (op == nullptr) continue;
-    // A value goes around a loop as it leaves it.
-    if (op->Is("tp.loop"))
-      for (const auto& region : op->regions())
-        for (int i = 0; i < op->num_results(); ++i)
-          region->arguments()[i + 1]->set_spec(ShardingSpec(
-              op->result(i)->spec().begin(), op->result(i)->spec().end()));
-    TP_ASSIGN_OR_RETURN(OpRule rule, RuleOf(*op));
-    for (int axis = 0; axis < module.mesh().ndim(); ++axis) {
-      const bool possible =
-          DeriveStrategy(*op, rule, module, axis, context.cost).ok();
-      if (possible) continue;
-      const std::string what = absl::StrCat(
-          op->name(), " at ", ToString(op->location()), " cannot give ",
-          ToString(pin.spec), "; its rule is ", rule.ToString());
-      if (pin.rule == nullptr) return absl::InvalidArgumentError(what);
-      return RuleError(*pin.rule, what);
-    }
+    if (op == nullptr || !op->Is("tp.loop")) continue;
+    for (const auto& region : op->regions())
+      for (int i = 0; i < op->num_results(); ++i)
+        region->arguments()[i + 1]->set_spec(ShardingSpec(
+            op->result(i)->spec().begin(), op->result(i)->spec().end()));
   }
+  llvm::DenseMap<const Value*, const PinnedValue*> pin_of;
+  for (const PinnedValue& pin : pinned) pin_of[pin.value] = &pin;
+  if (pin_of.empty()) return absl::OkStatus();
+  for (const auto& function : module.functions())
+    if (IsPlanned(module, *function))
+      TP_RETURN_IF_ERROR(
+          MakePossible(module, function->body(), context.cost, pin_of));
   return absl::OkStatus();
 }
 

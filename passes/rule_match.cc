@@ -40,26 +40,35 @@ absl::StatusOr<std::regex> RegexOf(const UserRule& rule) {
   }
 }
 
-// The axis that a state without one is for: "tp", else the last that does not
-// split the batch.
-int DefaultAxis(const Mesh& mesh) {
-  if (const int axis = mesh.AxisIndex("tp"); axis >= 0) return axis;
-  for (int axis = mesh.ndim() - 1; axis >= 0; --axis)
-    if (mesh.axis(axis).name != "dp") return axis;
-  return mesh.ndim() - 1;
+// The largest chunk of the dim, seen as so many groups, that a placement
+// splits by; 1 if none does.
+int64_t AutoChunk(llvm::ArrayRef<Placement> known, int dim, int64_t groups) {
+  int64_t chunk = 1;
+  for (const Placement& placement : known) {
+    if (!placement.is_shard() || placement.dim() != dim ||
+        !(placement.factor().left == SymExpr(groups)))
+      continue;
+    const std::optional<int64_t> right = placement.factor().right.AsConstant();
+    if (right && *right > chunk) chunk = *right;
+  }
+  return chunk;
 }
 
 absl::StatusOr<Placement> PlacementOf(const UserRule& rule,
                                       const RuleState& state,
                                       const std::string& name,
-                                      const TensorType& type) {
+                                      const TensorType& type,
+                                      llvm::ArrayRef<Placement> known) {
   if (state.action != RuleState::Action::kSplit) return Placement::Replicate();
   const int dim = state.dim < 0 ? state.dim + type.ndim() : state.dim;
   if (dim < 0 || dim >= type.ndim())
     return RuleError(rule,
                      absl::StrCat("\"", name, "\" is ", ToString(type),
                                   " and has no dim ", state.dim, " to split"));
-  const SymExpr unit = SymExpr(state.groups) * SymExpr(state.chunk);
+  const int64_t chunk = state.chunk == kAutoChunk
+                            ? AutoChunk(known, dim, state.groups)
+                            : state.chunk;
+  const SymExpr unit = SymExpr(state.groups) * SymExpr(chunk);
   const std::optional<SymExpr> size = ExactDiv(type.dims[dim], unit);
   if (!size || (size->is_constant() && size->constant() < 1))
     return RuleError(
@@ -69,8 +78,8 @@ absl::StatusOr<Placement> PlacementOf(const UserRule& rule,
                      state.groups == 1
                          ? ""
                          : absl::StrCat("groups=", state.groups, " x "),
-                     "chunk=", state.chunk));
-  return Placement::Shard(dim, DimFactor{state.groups, *size, state.chunk});
+                     "chunk=", chunk));
+  return Placement::Shard(dim, DimFactor{state.groups, *size, chunk});
 }
 
 // A dim is split on one axis.
@@ -155,9 +164,24 @@ absl::Status RuleMatcher::CheckUsed(const std::string& what,
   return absl::OkStatus();
 }
 
+bool HasAutoChunk(const UserRule& rule) {
+  return rule.chunk == kAutoChunk ||
+         llvm::any_of(rule.axes, [](const UserRule::AxisState& axis) {
+           return axis.state.chunk == kAutoChunk;
+         });
+}
+
+int DefaultAxis(const Mesh& mesh) {
+  if (const int axis = mesh.AxisIndex("tp"); axis >= 0) return axis;
+  for (int axis = mesh.ndim() - 1; axis >= 0; --axis)
+    if (mesh.axis(axis).name != "dp") return axis;
+  return mesh.ndim() - 1;
+}
+
 absl::StatusOr<ShardingSpec> SpecOf(const UserRule& rule,
                                     const std::string& name,
-                                    const TensorType& type, const Mesh& mesh) {
+                                    const TensorType& type, const Mesh& mesh,
+                                    llvm::ArrayRef<Placement> known) {
   if (!rule.type.empty() && rule.type != ToString(type))
     return RuleError(rule, absl::StrCat("\"", name, "\" is ", ToString(type),
                                         " here, but ", rule.type,
@@ -174,7 +198,7 @@ absl::StatusOr<ShardingSpec> SpecOf(const UserRule& rule,
   if (spec.empty()) return spec;
   if (rule.axes.empty()) {
     TP_ASSIGN_OR_RETURN(spec[DefaultAxis(mesh)],
-                        PlacementOf(rule, rule, name, type));
+                        PlacementOf(rule, rule, name, type, known));
   }
   for (const UserRule::AxisState& axis : rule.axes) {
     const int index = mesh.AxisIndex(axis.axis);
@@ -186,7 +210,8 @@ absl::StatusOr<ShardingSpec> SpecOf(const UserRule& rule,
                              axis.axis,
                              "\"; near names: ", NearNames(axis.axis, names)));
     }
-    TP_ASSIGN_OR_RETURN(spec[index], PlacementOf(rule, axis.state, name, type));
+    TP_ASSIGN_OR_RETURN(spec[index],
+                        PlacementOf(rule, axis.state, name, type, known));
   }
   TP_RETURN_IF_ERROR(CheckDims(rule, name, spec, mesh));
   return spec;

@@ -57,10 +57,17 @@ class RuleMatcher {
 // "plan.yaml:12: rule "wte": <what>", kInvalidArgument.
 absl::Status RuleError(const UserRule& rule, const std::string& what);
 
-// What the rule asks of a tensor of that name and type, an axis each.
+// What the rule asks of a tensor of that name and type, an axis each. `known`:
+// placements that the program suggests, for chunk=auto.
 absl::StatusOr<ShardingSpec> SpecOf(const UserRule& rule,
                                     const std::string& name,
-                                    const TensorType& type, const Mesh& mesh);
+                                    const TensorType& type, const Mesh& mesh,
+                                    llvm::ArrayRef<Placement> known = {});
+// Whether a state of the rule has chunk=auto.
+bool HasAutoChunk(const UserRule& rule);
+// The axis that a state without one is for: "tp", else the last that does not
+// split the batch.
+int DefaultAxis(const Mesh& mesh);
 
 // "<S(1)>", "<S(0), R>": a spec as plans print it.
 absl::StatusOr<ShardingSpec> ParseSpecText(const std::string& text,

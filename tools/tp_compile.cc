@@ -20,6 +20,8 @@
 #include "codegen/plan_yaml.h"
 #include "frontend/config_reader.h"
 #include "frontend/entries.h"
+#include "frontend/presets.h"
+#include "frontend/tensor_parallel_config.h"
 #include "ir/cache_links.h"
 #include "ir/file_digest.h"
 #include "ir/generate_info.h"
@@ -69,6 +71,11 @@ Splits a TorchScript model over N ranks and writes a package that tp-run runs.
   --zero3-keep       keeps what was gathered for forward until backward
   --config FILE      rules (YAML) on weights, modules and values, or a plan.yaml;
                      the rest is searched
+  --preset NAME      the plan that people write by hand for a family of models:
+                     bert, bloom, codegen, falcon, gpt2, gpt_neox, llama,
+                     mixtral, t5; auto: the one whose names the weights have
+  --from-tensor-parallel FILE.json
+                     rules in the string forms of the tensor_parallel library
   --weights PATH     weights by original name from safetensors instead of the
                      archive's: one file, or a HuggingFace folder
   --method NAME      the method to compile (default forward); with --entry a
@@ -115,6 +122,8 @@ struct Options {
   std::vector<std::string> libraries;
   std::string mesh;
   std::string config;
+  std::string library_config;  // of tensor_parallel
+  std::string preset;
   std::string weights;
   std::string method;
   std::string output;
@@ -209,6 +218,8 @@ absl::Status ParseOptions(int argc, char** argv, Options& options) {
   line.String("--mesh", &options.mesh);
   line.String("--tp", &tp);
   line.String("--config", &options.config);
+  line.String("--from-tensor-parallel", &options.library_config);
+  line.String("--preset", &options.preset);
   line.String("--weights", &options.weights);
   line.String("--method", &options.method);
   line.String("--entry", &options.entries);
@@ -483,6 +494,37 @@ std::string ModelName(const std::vector<EntrySource>& sources) {
   return absl::StrJoin(names, ", ");
 }
 
+// The rules of all configs; those of the user's own come first.
+absl::StatusOr<UserRules> RulesOf(const Options& options, const Module& module,
+                                  std::vector<std::string>& notes) {
+  UserRules rules;
+  if (!options.config.empty()) {
+    TP_ASSIGN_OR_RETURN(rules, ReadConfig(options.config));
+  }
+  const auto add = [&](const UserRules& more) {
+    rules.insert(rules.end(), more.begin(), more.end());
+  };
+  if (!options.library_config.empty()) {
+    TP_ASSIGN_OR_RETURN(
+        UserRules more,
+        ReadTensorParallelConfig(options.library_config, notes));
+    add(more);
+  }
+  if (options.preset.empty()) return rules;
+  std::string preset = options.preset;
+  if (preset == "auto") {
+    std::vector<std::string> names;
+    for (const auto& function : module.functions())
+      for (const ArgumentInfo& info : function->arguments())
+        if (info.is_weight()) names.push_back(info.name);
+    TP_ASSIGN_OR_RETURN(preset, RecognizePreset(names));
+    notes.push_back(absl::StrCat("the preset is ", preset));
+  }
+  TP_ASSIGN_OR_RETURN(UserRules more, PresetRules(preset));
+  add(more);
+  return rules;
+}
+
 std::vector<std::string> NotesOf(const PlanSummary& summary,
                                  std::vector<std::string> notes) {
   const auto ranks = static_cast<int64_t>(summary.memory.size());
@@ -519,9 +561,8 @@ absl::Status Compile(Options& options, UnfinishedPackage& unfinished) {
   context.loss = options.loss;
   context.zero3 = options.zero3 != "off";
   context.zero3_keep = options.zero3_keep;
-  if (!options.config.empty()) {
-    TP_ASSIGN_OR_RETURN(context.rules, ReadConfig(options.config));
-  }
+  TP_ASSIGN_OR_RETURN(context.rules,
+                      RulesOf(options, *model.module, model.notes));
   PackageOptions package;
   context.on_zero3 = [&](const std::string& name) {
     package.zero3.push_back(name);

@@ -93,6 +93,8 @@ absl::Status WriteInto(UnfinishedPackage& folder, const Module& planned,
                              PlanYaml(planned, options.model, options.rules,
                                       options.zero3),
                              info));
+  TP_RETURN_IF_ERROR(AddText(folder.path(), "machine.yaml",
+                             MachineYaml(options.machine), info));
   TP_RETURN_IF_ERROR(WriteTextFile((folder.path() / "manifest.json").string(),
                                    ManifestJson(planned, info)));
   return folder.Install();

@@ -12,6 +12,7 @@
 #include "absl/status/status.h"
 #include "codegen/unfinished_package.h"
 #include "ir/generate_info.h"
+#include "ir/machine.h"
 #include "ir/model_argument.h"
 #include "ir/module.h"
 #include "ir/user_rules.h"
@@ -23,6 +24,7 @@ struct PackageOptions {
   std::string model;          // file name of the source, for messages
   std::string torch_version;  // LibTorch that read the model
   std::vector<std::string> notes;
+  Machine machine;                 // whose times it was planned by
   UserRules rules;                 // it was planned with
   std::vector<std::string> libraries;  // file names, of custom operators
   // Parameters that ZeRO-3 shards, for the plan.

@@ -1,38 +1,31 @@
 #include "frontend/config_reader.h"
 
 #include "absl/strings/str_cat.h"
+#include "frontend/yaml_text.h"
 #include "ir/file_digest.h"
 #include "ir/status.h"
-#include "llvm/ADT/SmallString.h"
 #include "llvm/ADT/SmallVector.h"
-#include "llvm/Support/SourceMgr.h"
 #include "llvm/Support/YAMLParser.h"
-#include "llvm/Support/raw_ostream.h"
 
 namespace tp {
 namespace {
 
 namespace yaml = llvm::yaml;
 
-constexpr size_t kMaxShownLine = 200;
 constexpr char kStates[] =
     "split D, split D chunk=K, split D groups=G chunk=K (K may be auto), "
     "replicate, or (of a weight, when training) zero3";
 
 class ConfigParser {
  public:
-  ConfigParser(llvm::StringRef text, std::string file)
-      : file_(std::move(file)), stream_(text, sources_) {
-    sources_.setDiagHandler(
-        [](const llvm::SMDiagnostic& diagnostic, void* self) {
-          static_cast<ConfigParser*>(self)->Keep(diagnostic);
-        },
-        this);
+  ConfigParser(llvm::StringRef text, const std::string& file)
+      : text_(text, file) {
+    rules_.file = file;
   }
 
   absl::StatusOr<UserRules> Parse() {
-    auto document = stream_.begin();
-    if (document == stream_.end()) return Finish();
+    auto document = text_.stream().begin();
+    if (document == text_.stream().end()) return Finish();
     yaml::Node* root = document->getRoot();
     if (root == nullptr || llvm::isa<yaml::NullNode>(root)) return Finish();
     auto* map = llvm::dyn_cast<yaml::MappingNode>(root);
@@ -40,7 +33,6 @@ class ConfigParser {
       Fail(root, "a plan is a mapping with \"rules\" or \"weights\"");
       return Finish();
     }
-    rules_.file = file_;
     for (yaml::KeyValueNode& entry : *map) {
       const std::string key = Text(entry.getKey());
       if (key == "rules" || key == "weights") {
@@ -70,40 +62,18 @@ class ConfigParser {
   }
 
  private:
-  bool ok() const { return error_.empty(); }
-
-  void Keep(const llvm::SMDiagnostic& diagnostic) {
-    if (!ok()) return;
-    llvm::raw_string_ostream out(error_);
-    // A line longer than a screen would hide the message.
-    const bool shown = diagnostic.getLineContents().size() <= kMaxShownLine;
-    llvm::SMDiagnostic named(*diagnostic.getSourceMgr(), diagnostic.getLoc(),
-                             file_, diagnostic.getLineNo(),
-                             diagnostic.getColumnNo(), diagnostic.getKind(),
-                             diagnostic.getMessage(),
-                             shown ? diagnostic.getLineContents() : "", {});
-    named.print(nullptr, out, /*ShowColors=*/false);
-  }
-
+  bool ok() const { return text_.ok(); }
   void Fail(yaml::Node* node, const std::string& message) {
-    if (ok()) stream_.printError(node, message);
+    text_.Fail(node, message);
+  }
+  std::string Text(yaml::Node* node) { return text_.Scalar(node); }
+  std::string SourceOf(yaml::Node* node) {
+    return absl::StrCat(text_.file(), ":", text_.LineOf(node));
   }
 
   absl::StatusOr<UserRules> Finish() {
-    if (!ok()) return absl::InvalidArgumentError(error_);
-    if (stream_.failed())
-      return absl::InvalidArgumentError(file_ + ": not valid YAML");
+    TP_RETURN_IF_ERROR(text_.status());
     return std::move(rules_);
-  }
-
-  std::string Text(yaml::Node* node) {
-    auto* scalar = llvm::dyn_cast_or_null<yaml::ScalarNode>(node);
-    if (scalar == nullptr) {
-      if (node != nullptr) Fail(node, "expected a single value");
-      return "";
-    }
-    llvm::SmallString<64> storage;
-    return scalar->getValue(storage).str();
   }
 
   using ReadOne = void (ConfigParser::*)(yaml::Node*);
@@ -121,17 +91,12 @@ class ConfigParser {
     }
   }
 
-  int LineOf(yaml::Node* node) {
-    return static_cast<int>(
-        sources_.getLineAndColumn(node->getSourceRange().Start).first);
-  }
-
   // A line of a plan: how an op leaves its result.
   void ReadValue(yaml::Node* node) {
     auto* map = llvm::dyn_cast<yaml::MappingNode>(node);
     if (map == nullptr) return Fail(node, "a value is a mapping");
     UserRule rule;
-    rule.source = absl::StrCat(file_, ":", LineOf(node));
+    rule.source = SourceOf(node);
     rule.of = UserRule::Of::kProduced;
     rule.exact = true;
     for (yaml::KeyValueNode& entry : *map) {
@@ -160,7 +125,7 @@ class ConfigParser {
     auto* map = llvm::dyn_cast<yaml::MappingNode>(node);
     if (map == nullptr) return Fail(node, "a rule is a mapping");
     UserRule rule;
-    rule.source = absl::StrCat(file_, ":", LineOf(node));
+    rule.source = SourceOf(node);
     bool has_name = false;
     bool has_state = false;
     for (yaml::KeyValueNode& entry : *map) {
@@ -240,8 +205,8 @@ class ConfigParser {
       axis.axis = Text(entry.getKey());
       for (const UserRule::AxisState& other : rule.axes)
         if (other.axis == axis.axis)
-          Fail(entry.getKey(), absl::StrCat("axis \"", axis.axis,
-                                            "\" has a state already"));
+          Fail(entry.getKey(),
+               absl::StrCat("axis \"", axis.axis, "\" has a state already"));
       const std::string text = Text(entry.getValue());
       if (!ok()) return;
       ReadState(entry.getValue(), text, axis.state);
@@ -258,8 +223,8 @@ class ConfigParser {
     llvm::SmallVector<llvm::StringRef, 4> words;
     text.split(words, ' ', -1, /*KeepEmpty=*/false);
     const auto fail = [&] {
-      Fail(node, absl::StrCat("\"", text.str(), "\" is no state; write ",
-                              kStates));
+      Fail(node,
+           absl::StrCat("\"", text.str(), "\" is no state; write ", kStates));
     };
     if (words.empty()) return fail();
     if (words[0] == "replicate" && words.size() == 1) return;
@@ -285,10 +250,7 @@ class ConfigParser {
     }
   }
 
-  std::string file_;
-  std::string error_;
-  llvm::SourceMgr sources_;
-  yaml::Stream stream_;
+  YamlText text_;
   UserRules rules_;
 };
 

@@ -107,6 +107,7 @@ std::string NearNames(const std::string& name, std::vector<std::string> names) {
   for (std::string& other : names) {
     // People leave out the first components.
     unsigned best = ~0u;
+    if (meant.size() > 2 && llvm::StringRef(other).contains(meant)) best = 1;
     for (llvm::StringRef rest = other; !rest.empty();
          rest = rest.split('.').second)
       best = std::min(best, rest.edit_distance(meant));

@@ -20,6 +20,7 @@
 #include "codegen/plan_yaml.h"
 #include "frontend/config_reader.h"
 #include "frontend/entries.h"
+#include "frontend/machine_reader.h"
 #include "frontend/presets.h"
 #include "frontend/tensor_parallel_config.h"
 #include "ir/cache_links.h"
@@ -30,6 +31,7 @@
 #include "ir/text.h"
 #include "ir/weights_by_name.h"
 #include "llvm/ADT/STLExtras.h"
+#include "passes/machine_cost.h"
 #include "passes/pass.h"
 #include "passes/plan_summary.h"
 #include "passes/unknown_ops.h"
@@ -71,6 +73,9 @@ Splits a TorchScript model over N ranks and writes a package that tp-run runs.
   --zero3-keep       keeps what was gathered for forward until backward
   --config FILE      rules (YAML) on weights, modules and values, or a plan.yaml;
                      the rest is searched
+  --machine FILE     what devices and links can do (YAML, as tp-run calibrate
+                     writes it), or cpu-shm (default), h100-nvlink, pcie,
+                     ethernet
   --preset NAME      the plan that people write by hand for a family of models:
                      bert, bloom, codegen, falcon, gpt2, gpt_neox, llama,
                      mixtral, t5; auto: the one whose names the weights have
@@ -124,6 +129,7 @@ struct Options {
   std::string config;
   std::string library_config;  // of tensor_parallel
   std::string preset;
+  std::string machine = "cpu-shm";
   std::string weights;
   std::string method;
   std::string output;
@@ -220,6 +226,7 @@ absl::Status ParseOptions(int argc, char** argv, Options& options) {
   line.String("--config", &options.config);
   line.String("--from-tensor-parallel", &options.library_config);
   line.String("--preset", &options.preset);
+  line.String("--machine", &options.machine);
   line.String("--weights", &options.weights);
   line.String("--method", &options.method);
   line.String("--entry", &options.entries);
@@ -561,6 +568,13 @@ absl::Status Compile(Options& options, UnfinishedPackage& unfinished) {
   context.loss = options.loss;
   context.zero3 = options.zero3 != "off";
   context.zero3_keep = options.zero3_keep;
+  TP_ASSIGN_OR_RETURN(const Machine machine, ReadMachine(options.machine));
+  for (const auto& [axis, link] : machine.axes)
+    if (options.ranks.AxisIndex(axis) < 0)
+      model.notes.push_back(absl::StrCat(
+          "the machine has a link of axis \"", axis, "\", which the mesh ",
+          options.ranks.ToString(), " has not"));
+  context.cost = CostModelOf(machine, options.ranks);
   TP_ASSIGN_OR_RETURN(context.rules,
                       RulesOf(options, *model.module, model.notes));
   PackageOptions package;
@@ -592,6 +606,7 @@ absl::Status Compile(Options& options, UnfinishedPackage& unfinished) {
   package.torch_version = TP_TORCH_VERSION;
   package.notes = NotesOf(summary, model.notes);
   package.rules = context.rules;
+  package.machine = machine;
   package.arguments = model.arguments;
   package.libraries = LibraryNames(options.libraries);
   for (const std::string& note : package.notes) progress.Note(note);

@@ -2,9 +2,11 @@
 #include <iostream>
 
 #include "absl/strings/str_cat.h"
+#include "frontend/machine_reader.h"
 #include "ir/package_manifest.h"
 #include "ir/status.h"
 #include "ir/text.h"
+#include "passes/machine_cost.h"
 #include "passes/plan_summary.h"
 #include "tools/command_line.h"
 
@@ -27,11 +29,21 @@ Exit codes: 0 ok, 2 usage, 3 bad input.
 constexpr ToolText kTool = {"tp-inspect", kUsage, TP_VERSION};
 
 constexpr char kPlan[] = "plan.tpir";
+constexpr char kMachine[] = "machine.yaml";
 
 absl::StatusOr<std::unique_ptr<Module>> ReadPlan(const std::string& dir) {
   TP_ASSIGN_OR_RETURN(PackageManifest manifest, PackageManifest::Read(dir));
   TP_ASSIGN_OR_RETURN(std::string text, manifest.ReadText(kPlan));
   return Parse(text, manifest.Path(kPlan));
+}
+
+// Of the machine that the package was planned for.
+absl::StatusOr<CostModel> CostOf(const std::string& dir, const Mesh& mesh) {
+  TP_ASSIGN_OR_RETURN(PackageManifest manifest, PackageManifest::Read(dir));
+  TP_ASSIGN_OR_RETURN(std::string text, manifest.ReadText(kMachine));
+  TP_ASSIGN_OR_RETURN(Machine machine,
+                      ParseMachine(text, manifest.Path(kMachine)));
+  return CostModelOf(machine, mesh);
 }
 
 absl::Status Inspect(const std::string& dir, bool ops, bool json) {
@@ -40,7 +52,8 @@ absl::Status Inspect(const std::string& dir, bool ops, bool json) {
     std::cout << OpsText(*planned);
     return absl::OkStatus();
   }
-  TP_ASSIGN_OR_RETURN(PlanSummary summary, Summarize(*planned, CostModel()));
+  TP_ASSIGN_OR_RETURN(const CostModel cost, CostOf(dir, planned->mesh()));
+  TP_ASSIGN_OR_RETURN(PlanSummary summary, Summarize(*planned, cost));
   std::cout << (json ? SummaryJson(summary)
                      : SummaryText(summary, /*all_weights=*/true));
   return absl::OkStatus();

@@ -29,6 +29,7 @@
 #include "tools/command_line.h"
 #include "tools/compare_outputs.h"
 #include "tools/load_library.h"
+#include "tools/tp_run_calibrate.h"
 #include "tools/tp_run_generate.h"
 #include "tools/tp_run_grads.h"
 #include "tools/tp_run_train.h"
@@ -42,6 +43,7 @@ constexpr char kUsage[] =
        tp-run DIR --inputs X.safetensors --bench 20
        tp-run train DIR --data FOLDER ...
        tp-run generate DIR --prompt-ids 1,2,3 ...
+       tp-run calibrate -o MACHINE.yaml
        tp-run doctor
 
 Runs the package DIR that tp-compile wrote, one thread per rank.
@@ -540,10 +542,7 @@ int Main(int argc, char** argv) {
     if (command == "doctor") return Doctor();
     if (command == "train") return TrainMain(argc - 1, argv + 1);
     if (command == "generate") return GenerateMain(argc - 1, argv + 1);
-    if (command == "calibrate")
-      return Fail(kTool, absl::UnimplementedError(absl::StrCat(
-                             "'", command, "' is not there yet in version ",
-                             TP_VERSION)));
+    if (command == "calibrate") return CalibrateMain(argc - 1, argv + 1);
   }
   Options options;
   const absl::Status parsed = ParseOptions(argc, argv, options);

@@ -31,6 +31,7 @@
 #include "ir/text.h"
 #include "ir/weights_by_name.h"
 #include "llvm/ADT/STLExtras.h"
+#include "passes/explain.h"
 #include "passes/machine_cost.h"
 #include "passes/pass.h"
 #include "passes/plan_summary.h"
@@ -102,6 +103,8 @@ Splits a TorchScript model over N ranks and writes a package that tp-run runs.
                      rank runs it whole, with a warning
   -o DIR             the package; replaced whole if it is one already
   --plan-only        prints the plan and writes nothing
+  --explain NAME     of a weight or value: what its other placements would cost,
+                     and why they lost; writes nothing
   --json             prints the plan as JSON
   --dump-after PASS  prints the program after a pass ("all": writes
                      NN-<pass>.tpir for every one into the current folder)
@@ -130,6 +133,7 @@ struct Options {
   std::string library_config;  // of tensor_parallel
   std::string preset;
   std::string machine = "cpu-shm";
+  std::string explain;
   std::string weights;
   std::string method;
   std::string output;
@@ -227,6 +231,7 @@ absl::Status ParseOptions(int argc, char** argv, Options& options) {
   line.String("--from-tensor-parallel", &options.library_config);
   line.String("--preset", &options.preset);
   line.String("--machine", &options.machine);
+  line.String("--explain", &options.explain);
   line.String("--weights", &options.weights);
   line.String("--method", &options.method);
   line.String("--entry", &options.entries);
@@ -268,6 +273,8 @@ absl::Status ParseOptions(int argc, char** argv, Options& options) {
       return absl::InvalidArgumentError(
           absl::StrCat("--arg ", argument, ": write NAME=VALUE"));
   TP_RETURN_IF_ERROR(PassesToRun(options.stop_after, options.train).status());
+  // What --explain prints takes the place of the plan.
+  options.plan_only |= !options.explain.empty();
   const bool prints_only = options.plan_only || !options.stop_after.empty();
   if (options.output.empty() && !prints_only)
     return absl::InvalidArgumentError(
@@ -592,11 +599,22 @@ absl::Status Compile(Options& options, UnfinishedPackage& unfinished) {
   progress.Step("plan");
   TP_ASSIGN_OR_RETURN(std::vector<std::string> passes,
                       PassesToRun(options.stop_after, options.train));
+  std::unique_ptr<Module> imported;
+  if (!options.explain.empty()) imported = CloneModule(*model.module);
   TP_RETURN_IF_ERROR(RunPasses(*model.module, passes, context));
   TP_RETURN_IF_ERROR(dumped);
   TP_RETURN_IF_ERROR(CheckExamples(model, sources));
   if (!options.stop_after.empty()) {
     std::cout << Print(*model.module);
+    return absl::OkStatus();
+  }
+  if (imported != nullptr) {
+    progress.Step("explain");
+    TP_ASSIGN_OR_RETURN(
+        const std::string text,
+        ExplainText(*imported, *model.module, context, options.explain));
+    progress.Close();
+    std::cout << text;
     return absl::OkStatus();
   }
   TP_ASSIGN_OR_RETURN(PlanSummary summary,

@@ -23,6 +23,8 @@
 #endif
 #include "ir/package_manifest.h"
 #include "ir/status.h"
+#include "llvm/Support/FormatVariadic.h"
+#include "llvm/Support/JSON.h"
 #include "runtime/model_inputs.h"
 #include "runtime/session.h"
 #include "runtime/tensor_io.h"
@@ -67,6 +69,7 @@ Runs the package DIR that tp-compile wrote, one thread per rank.
   --save-state FILE    them: read before the run, written after it
   --entry NAME         of a package with several entries, which one to run
   --bench N            times N runs
+  --json               prints what --bench measured as JSON
   --output-rank R      whose outputs to take (default 0)
   --check-replicas     all ranks' outputs have to be equal, bit for bit
   --nan-check off|outputs|all
@@ -108,6 +111,7 @@ struct Options {
   std::string grads_file;
   bool no_verify_hash = false;
   bool quiet = false;
+  bool json = false;
   CommonOptions common;
   SessionOptions session;
 };
@@ -143,6 +147,7 @@ absl::Status ParseOptions(int argc, char** argv, Options& options) {
   line.Int("--seed", &options.seed);
   line.Switch("--no-verify-hash", &options.no_verify_hash);
   line.Switch("-q", &options.quiet);
+  line.Switch("--json", &options.json);
   TP_RETURN_IF_ERROR(line.ParseCommon(argc, argv, "package folder",
                                       /*required=*/true, options.common));
   if (options.common.answers()) return absl::OkStatus();
@@ -157,6 +162,8 @@ absl::Status ParseOptions(int argc, char** argv, Options& options) {
     options.session.executor.nan_check = NanCheck::kAll;
   else if (options.nan_check != "off")
     return absl::InvalidArgumentError("--nan-check is off, outputs or all");
+  if (options.json && options.bench == 0)
+    return absl::InvalidArgumentError("--json needs --bench");
   if (options.verify_dtype == "f64")
     options.session.f64 = true;
   else if (options.verify_dtype != "model")
@@ -396,6 +403,37 @@ int64_t PeakBytes() {
   return 0;
 }
 
+// The record that tp-inspect --measured reads.
+std::string BenchJson(Session& session, const std::vector<double>& milliseconds,
+                      const std::vector<RankTimes>& times, int profiled) {
+  using llvm::json::Array;
+  using llvm::json::Object;
+  Array ranks;
+  for (int rank = 0; rank < session.num_ranks(); ++rank) {
+    const RankTimes& t = times[rank];
+    ranks.push_back(Object{
+        {"compute_us", t.compute() * 1e6 / profiled},
+        {"communicate_us", t.communicate * 1e6 / profiled},
+        {"wait_us", t.wait * 1e6 / profiled},
+        {"weight_bytes", static_cast<int64_t>(session.WeightBytes(rank))}});
+  }
+  Object root{
+      {"version", 1},
+      {"runs", static_cast<int64_t>(milliseconds.size())},
+      {"threads_per_rank", session.threads_per_rank()},
+      {"median_us", Median(milliseconds) * 1e3},
+      {"min_us",
+       *std::min_element(milliseconds.begin(), milliseconds.end()) * 1e3},
+      {"max_us",
+       *std::max_element(milliseconds.begin(), milliseconds.end()) * 1e3},
+      {"ranks", std::move(ranks)},
+      {"collectives", times[0].collectives / profiled},
+      {"collective_bytes", times[0].collective_bytes / profiled},
+      {"process_peak_bytes", static_cast<int64_t>(PeakBytes())}};
+  return llvm::formatv("{0:2}", llvm::json::Value(std::move(root))).str() +
+         "\n";
+}
+
 absl::Status Bench(const Options& options, Session& session,
                    const NamedTensors& inputs) {
   for (int i = 0; i < 3; ++i) TP_RETURN_IF_ERROR(session.Run(inputs).status());
@@ -415,6 +453,10 @@ absl::Status Bench(const Options& options, Session& session,
   for (int i = 0; i < profiled; ++i)
     TP_RETURN_IF_ERROR(session.Run(inputs, &report).status());
   const std::vector<RankTimes>& times = report.times;
+  if (options.json) {
+    std::cout << BenchJson(session, milliseconds, times, profiled);
+    return absl::OkStatus();
+  }
   std::cout << absl::StrFormat(
       "%d runs on %d ranks x %d threads: median %.3f ms, min %.3f ms, max "
       "%.3f ms\n",

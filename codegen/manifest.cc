@@ -152,6 +152,12 @@ std::string ManifestJson(const Module& planned, const ManifestInfo& info) {
     root["operators"] = std::move(operators);
     root["libraries"] = Strings(info.libraries);
   }
+  if (info.search) {
+    // The same model gives the same package, however long it takes.
+    SearchReport report = *info.search;
+    report.seconds.reset();
+    root["search"] = report.ToJson();
+  }
   if (info.generate) root["generate"] = info.generate->ToJson();
   std::string text;
   llvm::raw_string_ostream stream(text);

@@ -9,6 +9,7 @@
 #include "ir/generate_info.h"
 #include "ir/model_argument.h"
 #include "ir/module.h"
+#include "ir/search_report.h"
 
 namespace tp {
 
@@ -32,6 +33,7 @@ struct ManifestInfo {
   // Of the model, by function.
   std::vector<std::vector<ModelArgument>> arguments;
   std::optional<GenerateInfo> generate;
+  std::optional<SearchReport> search;
 };
 
 // Deterministic: no times, no absolute paths.

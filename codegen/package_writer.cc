@@ -77,6 +77,7 @@ absl::Status WriteInto(UnfinishedPackage& folder, const Module& planned,
   info.arguments = options.arguments;
   info.libraries = options.libraries;
   info.generate = options.generate;
+  info.search = options.search;
   std::vector<const Module*> modules;
   for (const auto& program : programs) modules.push_back(program.get());
   TP_ASSIGN_OR_RETURN(info.schedule_sha256, HashSchedules(modules));
@@ -89,10 +90,8 @@ absl::Status WriteInto(UnfinishedPackage& folder, const Module& planned,
   }
   // The whole plan with its collectives, for tp-inspect.
   TP_RETURN_IF_ERROR(AddText(folder.path(), "plan.tpir", Print(planned), info));
-  TP_RETURN_IF_ERROR(AddText(folder.path(), "plan.yaml",
-                             PlanYaml(planned, options.model, options.rules,
-                                      options.zero3),
-                             info));
+  TP_RETURN_IF_ERROR(
+      AddText(folder.path(), "plan.yaml", PlanYaml(planned, options), info));
   TP_RETURN_IF_ERROR(AddText(folder.path(), "machine.yaml",
                              MachineYaml(options.machine), info));
   TP_RETURN_IF_ERROR(WriteTextFile((folder.path() / "manifest.json").string(),

@@ -15,6 +15,7 @@
 #include "ir/machine.h"
 #include "ir/model_argument.h"
 #include "ir/module.h"
+#include "ir/search_report.h"
 #include "ir/user_rules.h"
 #include "ir/weight_source.h"
 
@@ -32,6 +33,7 @@ struct PackageOptions {
   // Of the model, by function.
   std::vector<std::vector<ModelArgument>> arguments;
   std::optional<GenerateInfo> generate;
+  std::optional<SearchReport> search;
   // Called before each rank's weights are written; may be empty.
   std::function<void(int64_t rank, int64_t num_ranks)> progress;
   // Where the package is while it is written, for a caller that may have to

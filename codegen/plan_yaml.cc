@@ -2,6 +2,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
+#include "codegen/package_writer.h"
 #include "ir/collectives.h"
 #include "ir/op_def.h"
 #include "ir/schedule.h"
@@ -191,11 +192,9 @@ std::string StateText(const Placement& placement) {
   return text;
 }
 
-std::string PlanYaml(const Module& planned, const std::string& model,
-                     const UserRules& rules,
-                     llvm::ArrayRef<std::string> zero3) {
+std::string PlanYaml(const Module& planned, const PackageOptions& options) {
   std::string text = absl::StrCat(
-      "# Plan of ", model, " over ", planned.mesh().ToString(),
+      "# Plan of ", options.model, " over ", planned.mesh().ToString(),
       ".\n# Feed it back for the same plan: tp-compile ... --config plan.yaml\n"
       "# To change weights and have the rest searched again, take out the "
       "lines "
@@ -203,11 +202,15 @@ std::string PlanYaml(const Module& planned, const std::string& model,
       "tp_plan: 2\nmesh: ",
       Quoted(planned.mesh().ToString()),
       "\nfingerprint: ", Quoted(PlanFingerprint(planned)), "\n");
-  AddRules(rules, text);
+  if (options.search)
+    absl::StrAppend(
+        &text, "search: {optimal: ", options.search->optimal ? "true" : "false",
+        ", gap: ", options.search->gap, "}\n");
+  AddRules(options.rules, text);
   absl::StrAppend(&text, "weights:\n");
   llvm::StringSet<> seen;
   for (const auto& function : planned.functions())
-    AddWeights(planned, *function, zero3, seen, text);
+    AddWeights(planned, *function, options.zero3, seen, text);
   absl::StrAppend(&text, "values:\n");
   AddValues(planned, text);
   return text;

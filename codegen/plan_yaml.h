@@ -6,16 +6,13 @@
 #include <string>
 
 #include "ir/module.h"
-#include "ir/user_rules.h"
 
 namespace tp {
 
-// The plan of a module that PlanPipeline finished. `model` is the file name
-// of the source model, `rules` the config it was compiled with, `zero3` the
-// parameters that are sharded at rest only.
-std::string PlanYaml(const Module& planned, const std::string& model,
-                     const UserRules& rules,
-                     llvm::ArrayRef<std::string> zero3);
+struct PackageOptions;
+
+// The plan of a module that PlanPipeline finished with the rules of `options`.
+std::string PlanYaml(const Module& planned, const PackageOptions& options);
 
 // "split 1 groups=3 chunk=12", "replicate": a placement as rules say it.
 std::string StateText(const Placement& placement);

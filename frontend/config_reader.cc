@@ -1,5 +1,6 @@
 #include "frontend/config_reader.h"
 
+#include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "frontend/yaml_text.h"
 #include "ir/file_digest.h"
@@ -41,6 +42,8 @@ class ConfigParser {
         ReadRules(entry.getValue(), &ConfigParser::ReadValue);
       } else if (key == "mesh") {
         rules_.mesh = Text(entry.getValue());
+      } else if (key == "search") {
+        ReadSearch(entry.getValue());
       } else if (key == "fingerprint") {
         rules_.fingerprint = Text(entry.getValue());
       } else if (key == "tp_plan") {
@@ -89,6 +92,24 @@ class ConfigParser {
       (this->*read)(&item);
       if (!ok()) return;
     }
+  }
+
+  // search: {optimal: true, gap: 0}
+  void ReadSearch(yaml::Node* node) {
+    auto* map = llvm::dyn_cast_or_null<yaml::MappingNode>(node);
+    if (map == nullptr)
+      return Fail(node, "expected {optimal: true or false, gap: G}");
+    SearchReport report;
+    for (yaml::KeyValueNode& entry : *map) {
+      const std::string key = Text(entry.getKey());
+      const std::string value = Text(entry.getValue());
+      if (!ok()) return;
+      if (key == "optimal")
+        report.optimal = value == "true";
+      else if (key != "gap" || !absl::SimpleAtod(value, &report.gap))
+        Fail(entry.getKey(), "expected optimal and gap, a number");
+    }
+    rules_.search = report;
   }
 
   // A line of a plan: how an op leaves its result.

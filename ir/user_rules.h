@@ -3,8 +3,11 @@
 #define TP_IR_USER_RULES_H_
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
+
+#include "ir/search_report.h"
 
 namespace tp {
 
@@ -69,6 +72,7 @@ class UserRules : public std::vector<UserRule> {
   std::string fingerprint;  // see PlanFingerprint; "" in a user's own file
   std::string mesh;         // "[tp: 2]"
   std::string file;
+  std::optional<SearchReport> search;  // of a plan
 };
 
 }  // namespace tp

@@ -11,6 +11,7 @@
 
 #include "absl/status/status.h"
 #include "ir/module.h"
+#include "ir/search_report.h"
 #include "ir/user_rules.h"
 #include "llvm/ADT/ArrayRef.h"
 #include "passes/cost_model.h"
@@ -39,6 +40,8 @@ struct PassContext {
   // Called with the first name of each parameter that ZeRO-3 shards; may be
   // empty.
   std::function<void(const std::string&)> on_zero3;
+  // Called by the search with what it says of its answer; may be empty.
+  std::function<void(const SearchReport&)> on_search;
   // Remarks for the user, one line each; may be empty.
   std::function<void(const std::string&)> remark;
   // Called with the module after each pass of a pipeline; may be empty.

@@ -3,6 +3,7 @@
 #include <unistd.h>
 
 #include <chrono>
+#include <cmath>
 #include <csignal>
 #include <cstdio>
 #include <cstring>
@@ -29,11 +30,13 @@
 #include "ir/safetensors.h"
 #include "ir/status.h"
 #include "ir/text.h"
+#include "ir/value_names.h"
 #include "ir/weights_by_name.h"
 #include "llvm/ADT/STLExtras.h"
 #include "passes/explain.h"
 #include "passes/machine_cost.h"
 #include "passes/pass.h"
+#include "passes/plan_json.h"
 #include "passes/plan_summary.h"
 #include "passes/unknown_ops.h"
 #include "tools/command_line.h"
@@ -539,6 +542,17 @@ absl::StatusOr<UserRules> RulesOf(const Options& options, const Module& module,
   return rules;
 }
 
+// Whether the rules place what every op makes, as a plan does.
+bool IsWholePlan(const UserRules& rules, const Module& module) {
+  const auto placed = llvm::count_if(rules, [](const UserRule& rule) {
+    return rule.of == UserRule::Of::kProduced;
+  });
+  const auto made = llvm::count_if(
+      NamedValues(module),
+      [](const NamedValue& named) { return named.value->op() != nullptr; });
+  return placed >= made;
+}
+
 std::vector<std::string> NotesOf(const PlanSummary& summary,
                                  std::vector<std::string> notes) {
   const auto ranks = static_cast<int64_t>(summary.memory.size());
@@ -588,6 +602,11 @@ absl::Status Compile(Options& options, UnfinishedPackage& unfinished) {
   context.on_zero3 = [&](const std::string& name) {
     package.zero3.push_back(name);
   };
+  context.on_search = [&](const SearchReport& report) {
+    package.search = report;
+    // As plan.yaml writes it, so that it reads the same.
+    package.search->gap = std::round(report.gap * 1e6) / 1e6;
+  };
   context.remark = [&](const std::string& text) { progress.Remark(text); };
   absl::Status dumped;
   context.dump = [&](int index, const std::string& pass, const Module& module) {
@@ -619,6 +638,13 @@ absl::Status Compile(Options& options, UnfinishedPackage& unfinished) {
   }
   TP_ASSIGN_OR_RETURN(PlanSummary summary,
                       Summarize(*model.module, context.cost));
+  // A whole plan left nothing to search for: what was said of it stands.
+  if (context.rules.search && IsWholePlan(context.rules, *model.module)) {
+    const auto seconds =
+        package.search ? package.search->seconds : std::optional<double>();
+    package.search = context.rules.search;
+    package.search->seconds = seconds;
+  }
   package.model = ModelName(sources);
   package.generate = options.generate_info;
   package.torch_version = TP_TORCH_VERSION;
@@ -648,7 +674,7 @@ absl::Status Compile(Options& options, UnfinishedPackage& unfinished) {
   }
   progress.Close();
   if (options.json)
-    std::cout << SummaryJson(summary);
+    std::cout << PlanJson(summary, options.ranks, package.search);
   else if (!options.quiet)
     std::cout << SummaryText(summary, options.plan_only);
   return absl::OkStatus();

@@ -9,6 +9,7 @@
 #include "ir/text.h"
 #include "passes/machine_cost.h"
 #include "passes/plan_diff.h"
+#include "passes/plan_json.h"
 #include "passes/plan_summary.h"
 #include "passes/plan_why.h"
 #include "tools/command_line.h"
@@ -92,7 +93,10 @@ absl::Status Inspect(const std::string& dir, const Options& options) {
     std::cout << text;
     return absl::OkStatus();
   }
-  std::cout << (options.json ? SummaryJson(summary)
+  TP_ASSIGN_OR_RETURN(PackageManifest manifest, PackageManifest::Read(dir));
+  const auto search =
+      SearchReport::FromJson(manifest.root().getObject("search"));
+  std::cout << (options.json ? PlanJson(summary, planned->mesh(), search)
                              : SummaryText(summary, /*all_weights=*/true));
   return absl::OkStatus();
 }

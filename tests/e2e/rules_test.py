@@ -4,6 +4,7 @@ A plan that tp-compile wrote gives the same package, byte for byte. No rule
 changes a result, and a wrong one is an error that helps.
 """
 
+import json
 import pathlib
 import subprocess
 import sys
@@ -127,6 +128,31 @@ def wrong(folder, text, words, scratch):
                     config), 3, "wrong.yaml", *words)
 
 
+def tied(folder, scratch):
+    """A rule on either name is for the one weight; two answers are none."""
+    config, package = scratch / "tied.yaml", scratch / "package"
+    for name in ("embed_tokens", "lm_head"):
+        for dim in (0, 1):
+            config.write_text(f"rules:\n  - search: '{name}'\n"
+                              f"    state: split {dim}\n")
+            plan = json.loads(zoo.run(*command(
+                folder, "llama-odd", "--tp", "3", "--json", "-o", package,
+                "--config", config)))
+            found = [weight["placement"] for weight in plan["weights"]
+                     if "embed_tokens" in weight["name"]]
+            if found != [f"<S({dim})>"]:
+                raise RuntimeError(f"{name}, split {dim}: {found}")
+            zoo.check_f64(folder, "llama-odd",
+                          folder / "llama-odd.inputs.safetensors", package)
+    rules = ("rules:\n  - search: embed_tokens\n    state: split 1\n"
+             "  - search: lm_head\n    state: split 0\n")
+    config.write_text(rules)
+    line = command(folder, "llama-odd", "--plan-only", "--config", config)
+    refused(line, 3, "tied.yaml:4", "tied.yaml:2", "the same weight")
+    config.write_text(rules + "    optional: true\n")
+    zoo.run(*line)
+
+
 def stale(folder, scratch):
     zoo.run(*command(folder, "gpt2", "--tp", "2", "-o", scratch / "package"))
     plan = scratch / "package" / "plan.yaml"
@@ -158,6 +184,7 @@ def cases():
            (folder, "gpt2", BY_AXIS, ["--mesh", "dp=2,tp=2"]))
     for text, words in WRONG:
         yield f"error: {words[0]}", wrong, (folder, text, words)
+    yield "tied weights", tied, (folder,)
     yield "stale plans", stale, (folder,)
 
 

@@ -225,6 +225,12 @@ class PinInserter {
 
   absl::Status Insert(Function& function, const Pin& pin, const IsUser& is_user,
                       bool results) {
+    for (const Placement& placement : pin.spec)
+      if (placement.is_shard() && placement.factor().size == SymExpr(1))
+        return RuleError(*pin.rule,
+                         absl::StrCat("dim ", placement.dim(), " of ",
+                                      ToString(pin.value->type()),
+                                      " is one piece: nothing to split"));
     auto place = PlaceBehind(function.body(), pin.value);
     TP_CHECK(place.has_value(), "a value of no block");
     Builder builder(module_, *place->first, place->second);
@@ -275,6 +281,119 @@ absl::Status MakePossible(const Module& module, Block& block,
   }
   return absl::OkStatus();
 }
+
+// One dim of a value is split on one axis, where it is made and wherever it is
+// wanted: the search plans so, and lowering goes by it. Where a pin takes a dim
+// that ops split on another axis, those compute the whole there.
+class DimsByAxis {
+ public:
+  DimsByAxis(Module& module, const CostModel& cost, const Pins& pins)
+      : module_(module), cost_(cost), pins_(pins) {}
+
+  absl::Status Run() {
+    for (const auto& function : module_.functions()) {
+      if (!IsPlanned(module_, *function)) continue;
+      bool changed = true;
+      while (changed) {
+        TP_ASSIGN_OR_RETURN(changed, ResolveOne(*function));
+        // What computes the whole makes no sums that others could pass on.
+        TP_RETURN_IF_ERROR(
+            MakePossible(module_, function->body(), cost_, pins_));
+      }
+    }
+    return absl::OkStatus();
+  }
+
+ private:
+  struct Claim {
+    Op* op;  // null of an argument at rest
+    int axis;
+  };
+
+  bool IsFixed(const Claim& claim) const {
+    if (claim.op == nullptr || !claim.op->regions().empty()) return true;
+    for (int i = 0; i < claim.op->num_results(); ++i)
+      if (pins_.count(claim.op->result(i)) > 0) return true;
+    return false;
+  }
+
+  void Replicate(const Claim& claim) {
+    for (int i = 0; i < claim.op->num_results(); ++i) {
+      Value* result = claim.op->result(i);
+      ShardingSpec spec(result->spec().begin(), result->spec().end());
+      spec.resize(module_.mesh().ndim());
+      spec[claim.axis] = Placement::Replicate();
+      result->set_spec(std::move(spec));
+    }
+  }
+
+  // Whether a conflict was found, and then resolved.
+  absl::StatusOr<bool> Add(const Value* value, const Placement& placement,
+                           Claim claim) {
+    if (value == nullptr || !placement.is_shard()) return false;
+    auto [it, is_new] = claims_.try_emplace({value, placement.dim()}, claim);
+    if (is_new || it->second.axis == claim.axis) {
+      // What cannot give way is remembered.
+      if (!is_new && IsFixed(claim)) it->second = claim;
+      return false;
+    }
+    if (IsFixed(claim)) std::swap(claim, it->second);
+    if (IsFixed(claim))
+      return absl::InvalidArgumentError(absl::StrCat(
+          "rules split dim ", placement.dim(), " of ",
+          value->op() == nullptr
+              ? "an argument"
+              : absl::StrCat("what ", value->op()->name(), " gives at ",
+                             ToString(value->op()->location())),
+          " on ", module_.mesh().axis(claim.axis).name, " and on ",
+          module_.mesh().axis(it->second.axis).name,
+          "; a dim is split on one axis"));
+    Replicate(claim);
+    return true;
+  }
+
+  absl::StatusOr<bool> ResolveOne(Function& function) {
+    claims_.clear();
+    for (const auto& argument : function.body().arguments())
+      for (int axis = 0; axis < module_.mesh().ndim(); ++axis) {
+        TP_ASSIGN_OR_RETURN(bool found,
+                            Add(argument.get(), AxisPlacement(*argument, axis),
+                                {nullptr, axis}));
+        if (found) return true;
+      }
+    return ResolveOne(function.body());
+  }
+
+  absl::StatusOr<bool> ResolveOne(Block& block) {
+    for (const auto& op : block.ops()) {
+      TP_ASSIGN_OR_RETURN(OpRule rule, RuleOf(*op));
+      for (int axis = 0; axis < module_.mesh().ndim(); ++axis) {
+        TP_ASSIGN_OR_RETURN(Strategy strategy,
+                            DeriveStrategy(*op, rule, module_, axis, cost_));
+        for (int i = 0; i < op->num_operands() + op->num_results(); ++i) {
+          const bool operand = i < op->num_operands();
+          const int index = operand ? i : i - op->num_operands();
+          TP_ASSIGN_OR_RETURN(
+              bool found,
+              Add(operand ? op->operand(index) : op->result(index),
+                  operand ? strategy.operands[index] : strategy.results[index],
+                  {op.get(), axis}));
+          if (found) return true;
+        }
+      }
+      for (const auto& region : op->regions()) {
+        TP_ASSIGN_OR_RETURN(bool found, ResolveOne(*region));
+        if (found) return true;
+      }
+    }
+    return false;
+  }
+
+  Module& module_;
+  const CostModel& cost_;
+  const Pins& pins_;
+  llvm::DenseMap<std::pair<const Value*, int>, Claim> claims_;
+};
 
 void EraseOps(Block& block, const llvm::DenseMap<Value*, Value*>& dropped) {
   for (const auto& op : block.ops())
@@ -347,8 +466,13 @@ absl::Status KeepPinned(const Module& module, const UserRules& rules, int axis,
       if (!split) continue;
       entry.strategies.push_back(SplitStrategy(*op, entry.rule, *split));
     }
-    llvm::erase_if(entry.strategies,
-                   [&](const Strategy& strategy) { return !gives(strategy); });
+    // On several axes another may take the dim that the pin splits: then
+    // place_pins has the word.
+    const bool may_replicate = module.mesh().ndim() > 1;
+    llvm::erase_if(entry.strategies, [&](const Strategy& strategy) {
+      return !gives(strategy) &&
+             !(may_replicate && strategy.kind == Strategy::Kind::kReplicate);
+    });
   }
   return absl::OkStatus();
 }
@@ -383,7 +507,8 @@ absl::Status PlacePins(Module& module, const PassContext& context) {
     if (IsPlanned(module, *function))
       TP_RETURN_IF_ERROR(
           MakePossible(module, function->body(), context.cost, pin_of));
-  return absl::OkStatus();
+  if (module.mesh().ndim() < 2) return absl::OkStatus();
+  return DimsByAxis(module, context.cost, pin_of).Run();
 }
 
 absl::Status DropPins(Module& module, const PassContext&) {

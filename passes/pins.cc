@@ -502,7 +502,8 @@ absl::Status PlacePins(Module& module, const PassContext& context) {
   }
   llvm::DenseMap<const Value*, const PinnedValue*> pin_of;
   for (const PinnedValue& pin : pinned) pin_of[pin.value] = &pin;
-  if (pin_of.empty()) return absl::OkStatus();
+  // The first axis is searched before rules on weights split dims on others.
+  if (context.rules.empty()) return absl::OkStatus();
   for (const auto& function : module.functions())
     if (IsPlanned(module, *function))
       TP_RETURN_IF_ERROR(

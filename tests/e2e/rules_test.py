@@ -41,6 +41,20 @@ BY_AXIS = r"""rules:
     state: {dp: split 0, tp: replicate}
 """
 
+# Dims that the search splits on the other axis, and on both.
+TAKEN = r"""rules:
+  - search: 'decoder\.block\.0\.layer\.2\.DenseReluDense\.wo\.weight'
+    state: split 1
+"""
+TAKEN_BY_VALUES = r"""rules:
+  - search: 'encoder\.layer\.1\.attention\.output$'
+    of: output
+    state: split 0
+  - search: 'layer\.1\.attention\.output\.LayerNorm:layer_norm'
+    of: value
+    state: split 1
+"""
+
 # Text of a config, and what the error must say.
 WRONG = [
     ("rules:\n  - name: h.0.atn.c_attn.weight\n    state: replicate\n",
@@ -63,6 +77,8 @@ WRONG = [
     ("rules:\n  - search: c_fc.weight\n    state: split 5\n", ["no dim 5"]),
     ("rules:\n  - search: c_fc.weight\n    state: split 0 chunk=1000\n",
      ["no multiple"]),
+    ("rules:\n  - search: h.0.ln_1:layer_norm$\n    of: value\n"
+     "    state: split -1 chunk=88\n", ["nothing to split"]),
     ("rules:\n  - search: 'c_fc('\n    state: replicate\n",
      ["not a regular expression"]),
 ]
@@ -182,6 +198,10 @@ def cases():
            (folder, "gpt2-loss", RULES, ["--tp", "2", "--train"]))
     yield ("rules by axis", obeyed,
            (folder, "gpt2", BY_AXIS, ["--mesh", "dp=2,tp=2"]))
+    yield ("a weight on another axis", obeyed,
+           (folder, "t5", TAKEN, ["--mesh", "x=2,y=2"]))
+    yield ("values on another axis", obeyed,
+           (folder, "bert", TAKEN_BY_VALUES, ["--mesh", "dp=2,tp=2"]))
     for text, words in WRONG:
         yield f"error: {words[0]}", wrong, (folder, text, words)
     yield "tied weights", tied, (folder,)
